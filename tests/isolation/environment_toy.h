@@ -32,7 +32,6 @@ struct env_user {
     char *(*secure)(const char *name);
     char *(*found)(const char *name); /* by what dlsym tells */
     int (*run)(int way, const char *program, const char *file);
-    double (*time)(void);
 };
 
 static inline void env_build(void)
@@ -44,7 +43,6 @@ static inline void env_build(void)
         "#include <stdio.h>\n"
         "#include <stdlib.h>\n"
         "#include <sys/wait.h>\n"
-        "#include <time.h>\n"
         "#include <unistd.h>\n"
         "extern char **environ;\n"
         "char *e_get(const char *n) { char *v = getenv(n); return v; }\n"
@@ -91,19 +89,6 @@ static inline void env_build(void)
         "    if (way == 3) execl(program, \"program\", file, (char *)0);\n"
         "    if (way == 4) execlp(program, \"program\", file, (char *)0);\n"
         "    _exit(66);\n"
-        "}\n"
-        "double e_time(void)\n"
-        "{\n"
-        "    struct timespec a, b;\n"
-        "    double best = 1e9, took;\n"
-        "    for (int n = 0; n < 40; n++) {\n"
-        "        clock_gettime(CLOCK_MONOTONIC, &a);\n"
-        "        for (int i = 0; i < 20000; i++) if (getenv(\"EXTI_NOT_THERE\")) return -1;\n"
-        "        clock_gettime(CLOCK_MONOTONIC, &b);\n"
-        "        took = (b.tv_sec - a.tv_sec) * 1e9 + (b.tv_nsec - a.tv_nsec);\n"
-        "        if (took / 20000 < best) best = took / 20000;\n"
-        "    }\n"
-        "    return best;\n"
         "}\n";
 
     iso_build(source, "env.so", "-O1");
@@ -129,7 +114,6 @@ static inline struct env_user env_find(struct exti_ctx *ctx, void *lib)
     *(void **)&u.clear = env_function(ctx, lib, "e_clear");
     *(void **)&u.found = env_function(ctx, lib, "e_found");
     *(void **)&u.run = env_function(ctx, lib, "e_run");
-    *(void **)&u.time = env_function(ctx, lib, "e_time");
     u.list = ((char ***(*)(void))env_function(ctx, lib, "e_list"))();
     return u;
 }

@@ -413,27 +413,6 @@ ISO_CASE(a_thread_that_calls_several_contexts_in_turn_is_not_mistaken)
         iso_close_ctx(users[i].ctx);
 }
 
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && defined(__OPTIMIZE__)
-/* Allows for a busy machine: 1.8 times was seen. */
-ISO_CASE(a_context_reads_a_variable_about_as_fast_as_the_process)
-{
-    struct env_user a, host;
-    double ours, theirs;
-
-    env_build();
-    a = env_in_context(0);
-    host = env_by_itself();
-    ours = a.time();
-    theirs = host.time();
-    printf("getenv: %.1f ns in a context, %.1f ns by itself\n", ours, theirs);
-    want(ours > 0 && ours < theirs * 3);
-    iso_close_ctx(a.ctx);
-}
-#define FAST cmocka_unit_test(a_context_reads_a_variable_about_as_fast_as_the_process),
-#else
-#define FAST
-#endif
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -449,7 +428,7 @@ int main(void)
         cmocka_unit_test(shared_libraries_see_the_variables_of_the_context_that_calls_them),
         cmocka_unit_test(shared_libraries_that_the_process_or_a_copy_opened_do_too),
         cmocka_unit_test(control_where_variables_are_the_processs_shared_libraries_are_left_alone),
-        FAST};
+    };
 
     return cmocka_run_group_tests_name("isolation/environment", tests, NULL, NULL);
 }
