@@ -25,6 +25,12 @@ static int add_finding(void *user, const struct exti_error *finding)
     return 0;
 }
 
+#ifdef __aarch64__
+enum { GLOB_DAT = R_AARCH64_GLOB_DAT, JUMP_SLOT = R_AARCH64_JUMP_SLOT };
+#else
+enum { GLOB_DAT = R_X86_64_GLOB_DAT, JUMP_SLOT = R_X86_64_JUMP_SLOT };
+#endif
+
 /* Replaces `from` by `to` in each slot that a GLOB_DAT or JUMP_SLOT relocation of a loaded file
  * fills, in read-only memory too.  Returns the number of slots. */
 static int patch_slots(const struct link_map *map, void *from, void *to)
@@ -49,7 +55,7 @@ static int patch_slots(const struct link_map *map, void *from, void *to)
             unsigned long type = ELF64_R_TYPE(tables[k][i].r_info);
             uintptr_t page = (uintptr_t)slot & ~(uintptr_t)4095;
 
-            if ((type != R_X86_64_GLOB_DAT && type != R_X86_64_JUMP_SLOT) || *slot != from)
+            if ((type != GLOB_DAT && type != JUMP_SLOT) || *slot != from)
                 continue;
             want(mprotect((void *)page, 4096, PROT_READ | PROT_WRITE) == 0);
             *slot = to;
