@@ -382,7 +382,7 @@ scripts = $(wildcard tests/$(1)/test_*.sh)
 UNIT_TESTS := $(call programs,unit)
 API_TESTS := $(call programs,api)
 # qemu-user has no seccomp, and gives handlers no si_errno, which says whose a signal is that was sent on.
-NOT_EMULATED := %/test_context_signals %/test_context_timers %/test_directory
+NOT_EMULATED := $(addprefix %/test_,context_signals context_timers directory ended ends)
 ISOLATION_TESTS := $(filter-out $(if $(EXTI_EMULATED),$(NOT_EMULATED)),$(call programs,isolation))
 STATIC_TESTS := $(UNIT_TESTS) $(ISOLATION_TESTS) $(call programs,elf_inputs) \
 	$(call programs,macho_inputs) $(call programs,pe_inputs) $(call programs,runtime) $(call programs,corpus)

@@ -653,7 +653,7 @@ static struct lock_op random_op(void)
     return op;
 }
 
-ISO_CASE(every_call_gives_what_it_gives_two_processes)
+ISO_CASE(calls_of_all_kinds_give_what_they_give_two_processes)
 {
     struct party own[2] = {{.file = "own"}, {.file = "own"}};
     int to[2][2], from[2][2], refused = 0, given = 0;
@@ -694,6 +694,13 @@ ISO_CASE(every_call_gives_what_it_gives_two_processes)
         want_int(waitpid(pids[i], NULL, 0), pids[i]);
         iso_close_ctx(own[i].t.ctx);
     }
+}
+
+static void every_call_gives_what_it_gives_two_processes(void **state)
+{
+    if (test_is_emulated())
+        skip_because("an emulator refuses odd ranges by itself, and for other reasons");
+    calls_of_all_kinds_give_what_they_give_two_processes(state);
 }
 
 int main(void)
