@@ -15,7 +15,7 @@ posix=' changing_source closure closure_macho closure_pe closure_real copy_ident
     elf_unread environment fork_guard fs_boot fs_clone fs_faults fs_folder fs_id fs_lock fs_map fs_owner fs_pieces
     fs_read fs_remove fs_replace
     install_name ld_cache macho_check_copy macho_shift manifest path pe_bind pe_forward pe_place
-    pe_plan pe_plan_tools search_elf search_elf_open search_pe tls_descriptor unseen verify_pe zone '
+    pe_plan pe_plan_tools search_elf search_elf_open search_pe tls_descriptor unseen verify_pe verify_replaced zone '
 posix=${posix//$'\n'/}
 for name in $posix; do
     [ -n "$(find "$ROOT/tests/unit" -name "test_$name.c")" ] || echo "not ok units: there is no test_$name"
