@@ -1,4 +1,4 @@
-/* Lets chosen system calls of a test program fail.  Included by one source of it, before any other
+/* Lets chosen system calls of a test program fail, or something happen before them.  Included by one source of it, before any other
  * header: the functions here take the place of the C library's, also for the code under test. */
 #ifndef TESTS_SUPPORT_FAIL_CALLS_H
 #define TESTS_SUPPORT_FAIL_CALLS_H
@@ -18,12 +18,15 @@
 static struct {
     const char *in;
     int error;
-    bool in_stat; /* stat fails, and not open */
+    bool in_stat;                                   /* stat fails, and not open */
+    void (*before)(const char *path, bool is_stat); /* called first; NULL: nothing is */
     unsigned failed;
 } fail_calls;
 
 static inline bool fails_now(const char *path, bool is_stat)
 {
+    if (fail_calls.before)
+        fail_calls.before(path, is_stat);
     if (!fail_calls.in || fail_calls.in_stat != is_stat || !strstr(path, fail_calls.in))
         return false;
     fail_calls.failed++;

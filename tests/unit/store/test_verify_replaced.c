@@ -1,13 +1,8 @@
-/* A source that is replaced between two looks of exti_dir_verify.  The calls below hide those of the
- * C library, so that this happens each time. */
-#define _GNU_SOURCE
+/* A source that is replaced between two looks of exti_dir_verify, each time. */
+#include "tests/support/fail_calls.h"
+
 #include "tests/support/exti_test.h"
 
-#include <dlfcn.h>
-#include <fcntl.h>
-#include <stdarg.h>
-#include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "tests/isolation/iso.h"
@@ -15,7 +10,7 @@
 /* Two versions of a source.  Who looks it up gets the one that was copied, and who opens it the
  * other, as who looks it up after that does, once. */
 static struct {
-    const char *path, *other; /* NULL: nothing is replaced */
+    const char *path, *other;
     bool replaced, was_opened;
     int opened;
 } source;
@@ -29,48 +24,13 @@ static void have(bool replaced)
         abort();
 }
 
-static bool is_source(const char *path)
+static void replace_source(const char *path, bool is_stat)
 {
-    return source.path && strcmp(path, source.path) == 0;
-}
-
-int open(const char *path, int flags, ...)
-{
-    int (*next)(const char *, int, ...) = (int (*)(const char *, int, ...))dlsym(RTLD_NEXT, "open");
-    mode_t mode = 0;
-
-    if (flags & O_CREAT) {
-        va_list args;
-
-        va_start(args, flags);
-        mode = va_arg(args, mode_t);
-        va_end(args);
-    }
-    if (is_source(path)) {
-        have(true);
-        source.was_opened = true;
-        source.opened++;
-    }
-    return next(path, flags, mode);
-}
-
-/* What open is with _FORTIFY_SOURCE, if the compiler does not know the flags. */
-int __open_2(const char *path, int flags);
-int __open_2(const char *path, int flags)
-{
-    return open(path, flags);
-}
-
-int stat(const char *restrict path, struct stat *restrict out)
-{
-    int (*next)(const char *, struct stat *) =
-        (int (*)(const char *, struct stat *))dlsym(RTLD_NEXT, "stat");
-
-    if (is_source(path)) {
-        have(source.was_opened);
-        source.was_opened = false;
-    }
-    return next(path, out);
+    if (strcmp(path, source.path) != 0)
+        return;
+    have(!is_stat || source.was_opened);
+    source.was_opened = !is_stat;
+    source.opened += !is_stat;
 }
 
 /* Copies `path` into a new context's directory. */
@@ -109,8 +69,9 @@ static void the_copy_of_a_replaced_source_is_called_stale(void **state)
     test_write(other, bytes, n);
     source.path = path;
     source.other = other;
+    fail_calls.before = replace_source;
     assert_ok(exti_dir_verify(test_path(t, "ctx"), want_changed, t, &findings, &t->err), &t->err);
-    source.path = NULL;
+    fail_calls.before = NULL;
     assert_true(source.opened > 0);
     assert_int_equal(findings, 1);
 }
