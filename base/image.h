@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/shareable.h"
 #include "base/span.h"
 #include <extisolate.h>
 
@@ -59,6 +60,7 @@ struct exti_image {
     size_t finalisers;                 /* ELF: entries of DT_FINI_ARRAY */
     const char *static_tls;            /* ELF: what says that it has static TLS, or NULL */
     uint32_t gnu_buckets;              /* ELF: of DT_GNU_HASH; 0: it has none */
+    struct exti_shareable shareable;   /* ELF; elsewhere there is nothing */
     struct exti_image_hazards hazards; /* set by exti_inspect */
 };
 

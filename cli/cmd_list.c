@@ -24,6 +24,9 @@ static const char help[] =
     "  orphan   its source is gone\n"
     "  unknown  the system does not let us look at it or at its source; the exit status is 1\n"
     "\n"
+    "SHARED is what a lean copy leaves to its source: code and constants, which extisolate maps\n"
+    "from there; '-' stands for a full copy.\n"
+    "\n"
     "options:\n"
     "  --json      print an array of objects, one for each context\n"
     "  -h, --help  show this\n"
@@ -86,11 +89,11 @@ static json_t *copy_json(struct list *l, const struct exti_copy_info *info)
     json_t *copy_size = look_up_size(l, info, &size) ? json_integer((json_int_t)size) : json_null();
     json_t *edits = info->edits != NULL ? json_loads(info->edits, 0, NULL) : NULL;
 
-    return json_pack("{s:s, s:o, s:o, s:o, s:I, s:I, s:I, s:o, s:b, s:o}", "state",
+    return json_pack("{s:s, s:o, s:o, s:o, s:I, s:I, s:I, s:I, s:o, s:b, s:o}", "state",
                      state_of(info)->name, "copy", cli_json_text(info->copy), "source",
-                     cli_json_text(info->source), "copy_size", copy_size, "source_size",
-                     (json_int_t)info->source_size, "source_mtime_ns",
-                     (json_int_t)info->source_mtime_ns, "source_inode",
+                     cli_json_text(info->source), "copy_size", copy_size, "shared_size",
+                     (json_int_t)info->shared_size, "source_size", (json_int_t)info->source_size,
+                     "source_mtime_ns", (json_int_t)info->source_mtime_ns, "source_inode",
                      (json_int_t)info->source_inode, "build_id", cli_json_text(info->build_id),
                      "is_api", info->is_api, "edits", edits != NULL ? edits : json_null());
 }
@@ -123,16 +126,27 @@ static size_t width(const char *safe)
     return n;
 }
 
-static void print_size(struct list *l, const struct exti_copy_info *info)
+static void print_size(uint64_t size)
 {
-    uint64_t size;
-
-    if (!look_up_size(l, info, &size))
-        printf("%9s", "-");
-    else if (size < 1000000)
+    if (size < 1000000)
         printf("%6.1f kB", (double)size / 1e3);
     else
         printf("%6.1f MB", (double)size / 1e6);
+}
+
+static void print_sizes(struct list *l, const struct exti_copy_info *info)
+{
+    uint64_t size;
+
+    if (look_up_size(l, info, &size))
+        print_size(size);
+    else
+        printf("%9s", "-");
+    fputs("  ", stdout);
+    if (info->shared_size != 0)
+        print_size(info->shared_size);
+    else
+        printf("%9s", "-");
 }
 
 static void print_row(struct list *l, const struct exti_copy_info *info, size_t column)
@@ -142,7 +156,7 @@ static void print_row(struct list *l, const struct exti_copy_info *info, size_t 
 
     printf("  %s%-7s%s  ", cli_style(stdout, state->style), state->name,
            cli_style(stdout, CLI_PLAIN));
-    print_size(l, info);
+    print_sizes(l, info);
     printf("  %s%*s  ", name, (int)(column - width(name)), "");
     cli_put(stdout, info->source);
     fputs(info->is_api ? "  (API library)\n" : "\n", stdout);
@@ -164,8 +178,8 @@ static void print_context(struct list *l, const char *dir, const struct exti_dir
     cli_put(stdout, dir);
     printf("%s: context %s, %zu cop%s%s\n", cli_style(stdout, CLI_PLAIN), exti_dir_name(d), count,
            count == 1 ? "y" : "ies", exti_dir_renamed(d) ? ", API symbols renamed" : "");
-    printf("  %s%-7s  %9s  %-*s  %s%s\n", cli_style(stdout, CLI_DIM), "STATE", "SIZE", (int)column,
-           "COPY", "SOURCE", cli_style(stdout, CLI_PLAIN));
+    printf("  %s%-7s  %9s  %9s  %-*s  %s%s\n", cli_style(stdout, CLI_DIM), "STATE", "SIZE",
+           "SHARED", (int)column, "COPY", "SOURCE", cli_style(stdout, CLI_PLAIN));
     for (size_t i = 0; i < count; i++) {
         struct exti_copy_info info = {.size = sizeof info};
         if (exti_dir_copy(d, i, &info) == 0) {

@@ -201,6 +201,8 @@ struct exti_image_info {
     uint64_t overlay_size; /* bytes behind the last section, without a signature */
     uint32_t load_flags;   /* DependentLoadFlags: folders from which its libraries may be loaded */
     uint64_t tls_align;    /* ELF: alignment of the thread-local storage; otherwise 0 */
+    uint64_t shared_size;  /* ELF: bytes that lean copies map from this file; otherwise 0 */
+    const char *full;      /* ELF: why copies are never lean; NULL if they can be */
 };
 
 #define EXTI_SYM_EXPORT 1u /* defined here and visible; without it, an import */
@@ -334,7 +336,8 @@ struct exti_copy_info {
     uint64_t source_inode;
     int is_api;
     enum exti_copy_state state;
-    const char *edits; /* JSON object, as in the manifest */
+    const char *edits;    /* JSON object, as in the manifest */
+    uint64_t shared_size; /* bytes that a lean copy maps from its source; 0: it is full */
 };
 
 struct exti_dir; /* a snapshot of one context directory; any thread may use it */
@@ -546,6 +549,11 @@ struct exti_redirect {
  * on_exit and at_quick_exit register, are the context's in its copies, where its hooks `can_exit`
  * and `exit` say that it can end alone: docs/ends.md.  With the flag they are the process's. */
 #define EXTI_CTX_PROCESS_ENDS 8192u
+/* On ELF systems copies for exti_load are lean: their files leave out code and constants, which
+ * exti_load maps from the originals, so that all contexts and processes share these pages.  With
+ * the flag copies have all bytes of their originals; lean ones that are there are made again.
+ * docs/lean.md says which are full in any case. */
+#define EXTI_CTX_FULL_COPIES 16384u
 
 /* Which of the libraries needed by a context's modules are copied into it, like the modules
  * themselves.  Files passed to exti_copy or exti_load are copied in any case. */

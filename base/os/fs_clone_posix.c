@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "base/os/fs_posix.h"
 #include "base/os/fs_replace.h"
+#include "base/shareable.h"
 
 /* Smaller files cost less if they are edited in memory and written by one call. */
 #define MEMORY_LIMIT ((size_t)256 << 10)
@@ -21,10 +22,12 @@
  * copy_file_range(2) fails between file systems of different types; sendfile(2) does not. */
 static ssize_t copy_some(int from, int to, size_t at, size_t n)
 {
-    off_t offset = (off_t)at;
-    ssize_t done = copy_file_range(from, &offset, to, NULL, n, 0);
+    off_t offset = (off_t)at, place = (off_t)at;
+    ssize_t done = copy_file_range(from, &offset, to, &place, n, 0);
 
-    return done < 0 && errno == EXDEV ? sendfile(to, from, &offset, n) : done;
+    if (done >= 0 || errno != EXDEV)
+        return done;
+    return lseek(to, place, SEEK_SET) < 0 ? -1 : sendfile(to, from, &offset, n);
 }
 #else
 static ssize_t copy_some(int from, int to, size_t at, size_t n)
@@ -39,19 +42,19 @@ static ssize_t copy_some(int from, int to, size_t at, size_t n)
 #endif
 
 /* Does the same by reading.  0 is the end of the file. */
-static int read_and_write(int from, const struct exti_fs_source *s, int to, size_t at, size_t *done,
+static int read_and_write(int from, const char *source, int to, size_t at, size_t n, size_t *done,
                           const char *path, struct exti_error *err)
 {
     uint8_t buf[1 << 16];
-    size_t n = s->kept - at < sizeof buf ? s->kept - at : sizeof buf;
     ssize_t got;
 
+    n = n < sizeof buf ? n : sizeof buf;
     do
         got = pread(from, buf, n, (off_t)at);
     while (got < 0 && errno == EINTR);
     if (got < 0)
-        return exti__fail_io(err, errno, s->path, "cannot read file");
-    if (exti__posix_write_all(to, buf, (size_t)got) != 0)
+        return exti__fail_io(err, errno, source, "cannot read file");
+    if (exti__posix_write_at(to, buf, (size_t)got, at) != 0)
         return exti__fail_io(err, errno, path, "cannot write %zu bytes", n);
     *done = (size_t)got;
     return 0;
@@ -70,23 +73,38 @@ static int check_version(int from, const struct exti_fs_source *s, struct exti_e
     return 0;
 }
 
-/* Copies the bytes that are kept to an empty file.  If the source is the same version before and
- * afterwards, these are the bytes that were read. */
-static int copy_kept(int from, const struct exti_fs_source *s, int to, const char *path,
-                     struct exti_error *err)
+static int copy_range(int from, const char *source, int to, size_t at, size_t end, const char *path,
+                      struct exti_error *err)
 {
-    int rc = check_version(from, s, err);
+    int rc = 0;
 
-    for (size_t at = 0; at < s->kept && !rc;) {
-        ssize_t some = copy_some(from, to, at, s->kept - at);
+    while (at < end && !rc) {
+        ssize_t some = copy_some(from, to, at, end - at);
         size_t done = some > 0 ? (size_t)some : 0;
 
         if (!done)
-            rc = read_and_write(from, s, to, at, &done, path, err);
+            rc = read_and_write(from, source, to, at, end - at, &done, path, err);
         if (!rc && !done)
-            rc = exti__fail_io(err, ESTALE, s->path, "changed while it was copied");
+            rc = exti__fail_io(err, ESTALE, source, "changed while it was copied");
         at += done;
     }
+    return rc;
+}
+
+/* Copies the bytes that are kept to an empty file.  If the source is the same version before and
+ * afterwards, these are the bytes that were read. */
+static int copy_kept(int from, const struct exti_fs_source *s, const struct exti_fs_clone *c,
+                     const char *path, struct exti_error *err)
+{
+    int rc = check_version(from, s, err);
+
+    for (size_t i = 0; i <= c->left_out.count && !rc; i++) {
+        const struct exti_range r = exti__parts_between(&c->left_out, i, s->kept);
+
+        rc = copy_range(from, s->path, c->fd, r.at, r.at + r.n, path, err);
+    }
+    if (!rc && c->left_out.count && ftruncate(c->fd, (off_t)s->kept) != 0)
+        rc = exti__fail_io(err, errno, path, "cannot write %zu bytes", s->kept);
     return rc ? rc : check_version(from, s, err);
 }
 
@@ -116,7 +134,7 @@ static int clone_file(const char *path, const struct exti_fs_source *s, uint32_t
     if (rc) {
         c->temp = NULL;
     } else {
-        rc = copy_kept(from, s, c->fd, path, err);
+        rc = copy_kept(from, s, c, path, err);
         if (!rc)
             rc = map_clone(path, c, err);
     }
@@ -133,12 +151,41 @@ int exti__fs_clone(const char *path, const struct exti_fs_source *source, size_t
     const size_t n = source->bytes->n;
     int rc;
 
+    if (source->left_out)
+        c.left_out = *source->left_out;
     if (n <= MEMORY_LIMIT)
         rc = exti__fs_map_image(source->bytes, size > n ? size - n : 0, &c.image, err);
     else
         rc = clone_file(path, source, flags, &c, err);
     if (!rc)
         *out = c;
+    return rc;
+}
+
+/* Writes an image that has no file yet, without what is left out. */
+static int write_image(struct exti_fs_clone *c, const char *path, uint32_t flags,
+                       struct exti_error *err)
+{
+    int rc;
+
+    if (!c->left_out.count)
+        return exti__fs_replace(path, c->image.p, c->size, flags, err);
+    rc = exti__posix_create_temp(path, O_WRONLY, flags, &c->temp, &c->fd, err);
+    if (rc) {
+        c->temp = NULL;
+        return rc;
+    }
+    for (size_t i = 0; i <= c->left_out.count && !rc; i++) {
+        const struct exti_range r = exti__parts_between(&c->left_out, i, c->size);
+
+        if (exti__posix_write_at(c->fd, c->image.p + r.at, r.n, r.at) != 0)
+            rc = exti__fail_io(err, errno, path, "cannot write %zu bytes", c->size);
+    }
+    if (!rc && ftruncate(c->fd, (off_t)c->size) != 0)
+        rc = exti__fail_io(err, errno, path, "cannot write %zu bytes", c->size);
+    rc = exti__posix_finish_temp(c->fd, c->temp, path, c->size, flags, rc, err);
+    exti__free(c->temp);
+    c->temp = NULL;
     return rc;
 }
 
@@ -149,7 +196,7 @@ int exti__fs_clone_replace(struct exti_fs_clone *c, const char *path,
     int fd = c->fd, rc = 0;
 
     if (!c->temp) {
-        rc = exti__fs_replace(path, c->image.p, c->size, flags, err);
+        rc = write_image(c, path, flags, err);
         exti__fs_clone_drop(c);
         return rc;
     }

@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/os/fs_posix.h"
+#include "base/shareable.h"
 
 static int check_mappable_size(const struct stat *st, const char *path, struct exti_error *err)
 {
@@ -146,22 +147,13 @@ static int find_unread(int fd, const char *path, const struct exti_unread_ops *u
     return rc ? rc : find_parts(fd, path, unread, exti__span(head, sizeof head), m, err);
 }
 
-/* The bytes before the `i`th unread part, or those after the last. */
-static struct exti_range read_part(const struct exti_mapping *m, size_t i)
-{
-    const struct exti_range *part = m->unread.part;
-    const size_t at = i ? part[i - 1].at + part[i - 1].n : 0;
-
-    return (struct exti_range){at, (i < m->unread.count ? part[i].at : m->n) - at};
-}
-
 /* The kernel clears each page before it is filled, one by one, which takes several times as long as
  * the filling.  So a huge page is used where at least half of it is filled. */
 static void use_huge_pages(const struct exti_mapping *m)
 {
 #ifdef MADV_HUGEPAGE
     for (size_t i = 0; m->mapped >= 2 * HUGE_PAGE && i <= m->unread.count; i++) {
-        const struct exti_range r = read_part(m, i);
+        const struct exti_range r = exti__parts_between(&m->unread, i, m->n);
         const size_t from = (r.at + HUGE_PAGE / 2) / HUGE_PAGE * HUGE_PAGE;
         const size_t to = (r.at + r.n + HUGE_PAGE / 2) / HUGE_PAGE * HUGE_PAGE;
 
@@ -180,7 +172,7 @@ static int read_parts(int fd, const char *path, const struct exti_unread_ops *un
 
     use_huge_pages(m);
     for (size_t i = 0; i <= m->unread.count && !rc; i++) {
-        const struct exti_range r = read_part(m, i);
+        const struct exti_range r = exti__parts_between(&m->unread, i, m->n);
 
         rc = read_range(fd, path, m, r.at, r.at + r.n, err);
     }
@@ -357,7 +349,7 @@ int exti__fs_map_image(const struct exti_mapping *source, uint64_t room, struct 
     m.unread = source->unread;
     use_huge_pages(&m);
     for (size_t i = 0; i <= m.unread.count; i++) {
-        const struct exti_range r = read_part(&m, i);
+        const struct exti_range r = exti__parts_between(&m.unread, i, m.n);
 
         memcpy(m.p + r.at, source->p + r.at, r.n);
     }

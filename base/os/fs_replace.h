@@ -27,6 +27,8 @@ struct exti_fs_source {
     const struct exti_file_id *id;
     const struct exti_mapping *bytes; /* of that version */
     size_t kept;                      /* the copy starts with this many of them, but for edits */
+    /* POSIX: these of them are zeros in the copy, and holes in its file; NULL: none. */
+    const struct exti_unread *left_out;
 };
 
 /* A new file beside the one that it will replace.  `image` is private memory that has all of its
@@ -35,6 +37,7 @@ struct exti_fs_clone {
     char *temp; /* owned; NULL where there is no file yet */
     int fd;
     size_t size, kept;
+    struct exti_unread left_out;
     struct exti_mapping image;
 };
 

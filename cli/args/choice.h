@@ -1,5 +1,6 @@
 /* What the commands that open contexts have in common: --closure, --share, --isolate and --quirks
- * say which libraries a context gets copies of, --trust-dir whose directories are believed. */
+ * say which libraries a context gets copies of, --full-copies what these leave out, --trust-dir
+ * whose directories are believed. */
 #ifndef CLI_ARGS_CHOICE_H
 #define CLI_ARGS_CHOICE_H
 
@@ -16,6 +17,7 @@
         {.name = "share", .take = cli_take_share, .to = (choice)},                                 \
         {.name = "isolate", .take = cli_take_isolate, .to = (choice)},                             \
         {.name = "quirks", .values = &(choice)->quirks},                                           \
+        {.name = "full-copies", .bits = &(choice)->flags, .bit = EXTI_CTX_FULL_COPIES},            \
     {                                                                                              \
         .name = "trust-dir", .bits = &(choice)->flags, .bit = EXTI_CTX_TRUST_DIR                   \
     }
@@ -27,6 +29,9 @@
     "                    matches\n"                                                                \
     "  --isolate GLOB    copy such libraries; if several of both match, the last one counts\n"     \
     "  --quirks FILE     add the rules of FILE; see 'extisolate help quirks'\n"                    \
+    "  --full-copies     copies have all bytes of their originals; without it, those for "         \
+    "contexts\n"                                                                                   \
+    "                    leave out code and constants, and share them with the originals\n"        \
     "  --trust-dir       use CTXDIR though others can change it, or a folder above it, and so\n"   \
     "                    put their code into this process\n"
 
@@ -36,7 +41,7 @@ struct cli_choice {
     struct exti_rule *rules; /* the array is owned, the globs are the command line's */
     size_t count;
     struct cli_values quirks; /* files */
-    uint32_t flags;           /* EXTI_CTX_TRUST_DIR or 0 */
+    uint32_t flags;           /* EXTI_CTX_TRUST_DIR, EXTI_CTX_FULL_COPIES */
 };
 
 int cli_take_closure(void *choice, const char *command, const char *word);

@@ -107,6 +107,10 @@ static json_t *image_json(const char *file, const struct exti_image *im,
         "build_id", cli_json_text(info.build_id), "api", api_json(im, o), "tls_size",
         (json_int_t)info.tls_size, "symbols", (json_int_t)info.symbol_count, "unique_symbols",
         (json_int_t)cli_count_unique(im), "flags", set);
+    if (!cli_is_macho(im) && !cli_is_pe(im)) {
+        json_object_set_new(all, "shared_size", json_integer((json_int_t)info.shared_size));
+        json_object_set_new(all, "full", cli_json_text(info.full));
+    }
     json_object_set_new(all, "hazards", cli_hazards_json(im, o->contexts));
     if (cli_is_macho(im))
         json_object_update_new(all, macho_json(im, &info, o));

@@ -94,6 +94,15 @@ static void print_flags(const struct exti_image *im, const struct exti_image_inf
         cli_line(name, NULL, "none that matter here");
 }
 
+static void print_lean(const struct exti_image_info *info)
+{
+    cli_label("lean");
+    if (info->full == NULL)
+        printf("yes: copies for contexts map %" PRIu64 " bytes of it\n", info->shared_size);
+    else
+        printf("no: %s\n", info->full);
+}
+
 static void print_tls(const struct exti_image_info *info)
 {
     cli_label("TLS");
@@ -250,6 +259,7 @@ void cli_image_print(const char *file, const struct exti_image *im, const struct
     cli_line("build id", info.build_id, "none");
     print_api(im, o);
     print_tls(&info);
+    print_lean(&info);
     print_flags(im, &info);
     cli_hazards_print(im, o->contexts);
 }

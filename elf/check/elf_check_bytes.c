@@ -221,27 +221,13 @@ static int by_range_start(const void *a, const void *b)
     return (x->at > y->at) - (x->at < y->at);
 }
 
-static const char *section_name(const struct elf_file *f, const GElf_Shdr *sh)
-{
-    const size_t index = f->ehdr.e_shstrndx;
-    struct exti_span names;
-    const char *name;
-
-    if (index >= f->shnum ||
-        exti__span_sub(f->file, f->shdr[index].sh_offset, f->shdr[index].sh_size, "", &names,
-                       NULL) ||
-        exti__span_cstr(names, sh->sh_name, "", &name, NULL) || !*name)
-        return "an unnamed section";
-    return name;
-}
-
 /* What the original has at `at`, for messages. */
 static const char *region_name(const struct elf_file *f, uint64_t at)
 {
     for (size_t i = 1; i < f->shnum; i++)
         if (f->shdr[i].sh_type != SHT_NOBITS && at >= f->shdr[i].sh_offset &&
             at - f->shdr[i].sh_offset < f->shdr[i].sh_size)
-            return section_name(f, &f->shdr[i]);
+            return exti__elf_section_name(f, &f->shdr[i]);
     for (size_t i = 0; i < f->phnum; i++)
         if (f->phdr[i].p_type == PT_LOAD && at >= f->phdr[i].p_offset &&
             at - f->phdr[i].p_offset < f->phdr[i].p_filesz)

@@ -191,3 +191,17 @@ uint64_t exti__elf_page_size(const struct elf_file *f)
         return 0x10000;
     }
 }
+
+const char *exti__elf_section_name(const struct elf_file *f, const GElf_Shdr *sh)
+{
+    const size_t index = f->ehdr.e_shstrndx;
+    struct exti_span names;
+    const char *name;
+
+    if (index >= f->shnum ||
+        exti__span_sub(f->file, f->shdr[index].sh_offset, f->shdr[index].sh_size, "", &names,
+                       NULL) ||
+        exti__span_cstr(names, sh->sh_name, "", &name, NULL) || !*name)
+        return "an unnamed section";
+    return name;
+}

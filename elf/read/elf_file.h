@@ -109,6 +109,9 @@ bool exti__elf_tag_is_string(int64_t tag);
 /* Whether a dynamic tag's value is an address. */
 bool exti__elf_tag_is_pointer(int64_t tag);
 
+/* The name of a section, for messages and for those that tools know by name. */
+const char *exti__elf_section_name(const struct elf_file *f, const GElf_Shdr *section);
+
 /* Decodes the entries of `type` in `s` with libelf, which owns the result; NULL on failure. */
 Elf_Data *exti__elf_decode(const struct elf_file *f, struct exti_span s, Elf_Type type);
 /* Reports libelf's last error: EXTI_E_NOMEM if it had no memory, else EXTI_E_FORMAT. */

@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "elf/read/elf_open.h"
 #include "elf/read/elf_reloc.h"
+#include "elf/read/elf_shareable.h"
 #include "elf/read/elf_version.h"
 #include "elf/read/elf_withheld.h"
 
@@ -191,6 +192,18 @@ static int add_elf_build_id(const struct elf_file *f, struct exti_image *im, str
     return rc;
 }
 
+static int add_shareable(const struct elf_file *f, struct exti_image *im, struct exti_error *err)
+{
+    const bool text_relocations = im->info.flags & EXTI_IMAGE_TEXTREL;
+    int rc = exti__elf_shareable(f, text_relocations, &im->shareable, err);
+
+    if (!rc) {
+        im->info.shared_size = exti__parts_size(&im->shareable.holes);
+        im->info.full = im->shareable.none;
+    }
+    return rc;
+}
+
 static int describe_elf_file(const struct elf_file *f, struct exti_image *im,
                              struct exti_error *err)
 {
@@ -218,6 +231,8 @@ static int describe_elf_file(const struct elf_file *f, struct exti_image *im,
         rc = exti__elf_static_tls(f, &im->static_tls, err);
     if (im->static_tls)
         im->info.flags |= EXTI_IMAGE_STATIC_TLS;
+    if (!rc)
+        rc = add_shareable(f, im, err);
     if (!rc)
         rc = add_elf_build_id(f, im, err);
     return rc ? rc : add_dynamic_symbols(f, im, err);

@@ -37,7 +37,7 @@
     (EXTI_CTX_RENAME | EXTI_CTX_SYNC | EXTI_CTX_KEEP | EXTI_CTX_COPY_ONLY | EXTI_CTX_DROP_UNUSED | \
      EXTI_CTX_FOR_LOADING | EXTI_CTX_TRUST_DIR | EXTI_CTX_CLOSE_IDLE | EXTI_CTX_PROCESS_SIGNALS |  \
      EXTI_CTX_PROCESS_ENVIRONMENT | EXTI_CTX_PROCESS_LOCALE | EXTI_CTX_PROCESS_DIRECTORY |         \
-     EXTI_CTX_ENTER_DIRECTORY | EXTI_CTX_PROCESS_ENDS)
+     EXTI_CTX_ENTER_DIRECTORY | EXTI_CTX_PROCESS_ENDS | EXTI_CTX_FULL_COPIES)
 
 #ifdef _WIN32
 #define REPLACEMENT NULL
@@ -94,6 +94,7 @@ static int fill_ctx(struct exti_ctx *ctx, const struct exti_ctx_opts *o, struct 
                                     .copy_only = (o->flags & EXTI_CTX_COPY_ONLY) != 0,
                                     .withhold = !(o->flags & EXTI_CTX_COPY_ONLY) ||
                                                 (o->flags & EXTI_CTX_FOR_LOADING),
+                                    .full = (o->flags & EXTI_CTX_FULL_COPIES) != 0,
                                     .drop_unused = (o->flags & EXTI_CTX_DROP_UNUSED) != 0,
                                     .trust_dir = (o->flags & EXTI_CTX_TRUST_DIR) != 0,
                                     .closure = o->closure,

@@ -1,5 +1,6 @@
 #include "loader/load/load.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -109,6 +110,25 @@ static int open_source(struct exti_ctx *ctx, const char *original, struct exti_o
     return rc;
 }
 
+/* A package manager may replace the file between its copying and the mapping of its code. */
+#define ATTEMPTS 3
+
+static int open_unchanged(struct exti_ctx *ctx, const char *original, struct exti_opening *o,
+                          struct exti_module **out, struct exti_error *err)
+{
+    struct exti_error e = {0};
+    int rc = 0;
+
+    for (int i = 0; i < ATTEMPTS; i++) {
+        rc = open_source(ctx, original, o, out, &e);
+        if (rc != EXTI_E_IO || e.os_error != ESTALE)
+            break;
+    }
+    if (rc && err)
+        *err = e;
+    return rc;
+}
+
 /* Owns no memory but the opening's while constructors run, as they may not return. */
 int exti__load(struct exti_ctx *ctx, const char *original, struct exti_module **out,
                struct exti_error *err)
@@ -118,7 +138,7 @@ int exti__load(struct exti_ctx *ctx, const char *original, struct exti_module **
     int rc = exti__api(ctx, &api, err);
 
     if (!rc)
-        rc = open_source(ctx, original, &o, &m, err);
+        rc = open_unchanged(ctx, original, &o, &m, err);
     if (rc)
         return rc;
     if (!m)

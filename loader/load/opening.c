@@ -16,6 +16,7 @@
 #include "loader/process/constructors.h"
 #include "loader/process/dl.h"
 #include "loader/process/linkmap_path.h"
+#include "loader/process/original_pages.h"
 #include "loader/track/address_map.h"
 #include "loader/track/lingering.h"
 
@@ -101,6 +102,14 @@ static int enrol(struct exti_module *m, struct exti_error *err)
                           "own name",
                           exti__ctx_name(m->ctx));
     return 0;
+}
+
+/* Puts the original's pages in the place of those that a lean copy lacks. */
+static int map_original(const struct exti_module *m, const struct exti_dependency *d,
+                        struct exti_error *err)
+{
+    return d->left_out.count ? exti__map_original(&m->lib, d->source, &d->id, &d->left_out, err)
+                             : 0;
 }
 
 /* Proves the copy's references and re-points those that are to lead elsewhere. */
@@ -279,6 +288,9 @@ static int open_copies(struct exti_ctx *ctx, struct exti_opening *o, struct exti
         rc = open_place(ctx, o, i, err);
     for (size_t i = 0; i < o->set.count && !rc; i++)
         if (o->places[i].fresh && (rc = enrol(o->places[i].m, err)))
+            exti__error_file(err, o->set.copies[i].source);
+    for (size_t i = 0; i < o->set.count && !rc; i++)
+        if (o->places[i].fresh && (rc = map_original(o->places[i].m, &o->set.copies[i], err)))
             exti__error_file(err, o->set.copies[i].source);
     if (rc)
         return rc;

@@ -103,6 +103,17 @@ void exti__loaded_each(int (*each)(void *user, const struct exti_loaded *lib,
                                    const struct exti_layout *layout),
                        void *user);
 
+/* A segment, PT_LOAD, where it is mapped. */
+struct exti_segment {
+    uintptr_t address;
+    uint64_t at;    /* its offset in the file */
+    size_t size;    /* there */
+    int protection; /* PROT_* */
+};
+
+/* The segment of a library, which has a handle, that has the byte at the file's offset `at`. */
+bool exti__loaded_segment(const struct exti_loaded *lib, uint64_t at, struct exti_segment *out);
+
 /* How many times the process has unloaded a library. */
 unsigned long long exti__unloads(void);
 #endif

@@ -6,6 +6,7 @@
 #include <elf.h>
 #include <link.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -424,40 +425,65 @@ static const ElfW(Dyn) * dynamic_of(const struct dl_phdr_info *info)
     return NULL;
 }
 
-struct layout_search {
+/* The program headers of a library; exti__dl_iterate_phdr gives them in memory that stays. */
+struct headers_search {
     const struct exti_loaded *lib;
-    struct exti_layout found;
+    const ElfW(Phdr) * first;
+    size_t count;
 };
 
 static int match_library(struct dl_phdr_info *info, size_t size, void *user)
 {
-    struct layout_search *s = user;
+    struct headers_search *s = user;
 
     (void)size;
-    for (int i = 0; i < info->dlpi_phnum; i++) {
-        const ElfW(Phdr) *ph = &info->dlpi_phdr[i];
+    if (dynamic_of(info) != s->lib->dynamic)
+        return 0;
+    s->first = info->dlpi_phdr;
+    s->count = info->dlpi_phnum;
+    return 1;
+}
 
-        if (ph->p_type == PT_DYNAMIC &&
-            info->dlpi_addr + ph->p_vaddr == (uintptr_t)s->lib->dynamic) {
-            s->found = layout_of(info->dlpi_addr, info->dlpi_phdr, info->dlpi_phnum);
-            return 1;
-        }
+static struct headers_search headers_of(const struct exti_loaded *lib)
+{
+    struct headers_search s = {.lib = lib};
+#ifdef DLINFO_PHDR
+    int count = dlinfo(lib->handle, DLINFO_PHDR, &s.first);
+
+    if (count > 0) {
+        s.count = (size_t)count;
+        return s;
     }
-    return 0;
+#endif
+    exti__dl_iterate_phdr(match_library, &s);
+    return s;
 }
 
 struct exti_layout exti__loaded_layout(const struct exti_loaded *lib)
 {
-    struct layout_search s = {.lib = lib};
-#ifdef DLINFO_PHDR
-    const ElfW(Phdr) * ph;
-    int count = dlinfo(lib->handle, DLINFO_PHDR, &ph);
+    const struct headers_search s = headers_of(lib);
 
-    if (count > 0)
-        return layout_of(lib->base, ph, (size_t)count);
-#endif
-    exti__dl_iterate_phdr(match_library, &s);
-    return s.found;
+    return s.count ? layout_of(lib->base, s.first, s.count) : (struct exti_layout){.lo = 0};
+}
+
+bool exti__loaded_segment(const struct exti_loaded *lib, uint64_t at, struct exti_segment *out)
+{
+    const struct headers_search s = headers_of(lib);
+
+    for (size_t i = 0; i < s.count; i++) {
+        const ElfW(Phdr) *ph = &s.first[i];
+
+        if (ph->p_type != PT_LOAD || at < ph->p_offset || at - ph->p_offset >= ph->p_filesz)
+            continue;
+        *out = (struct exti_segment){.address = lib->base + ph->p_vaddr,
+                                     .at = ph->p_offset,
+                                     .size = ph->p_filesz,
+                                     .protection = (ph->p_flags & PF_R ? PROT_READ : 0) |
+                                                   (ph->p_flags & PF_W ? PROT_WRITE : 0) |
+                                                   (ph->p_flags & PF_X ? PROT_EXEC : 0)};
+        return true;
+    }
+    return false;
 }
 
 struct library_visit {

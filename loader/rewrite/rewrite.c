@@ -120,7 +120,7 @@ static int begin_copy(const struct exti_mapping *source, const char *dst,
     const size_t size = (size_t)exti__plan_size(plan, source->n);
     const bool cuts = plan->tail.n && plan->tail_offset < source->n;
     const struct exti_fs_source from = {r->path, &r->id, source,
-                                        cuts ? (size_t)plan->tail_offset : source->n};
+                                        cuts ? (size_t)plan->tail_offset : source->n, &r->left_out};
 
     if (dst)
         return exti__fs_clone(dst, &from, size, copy_flags(r, dst, false), &r->copy, err);
@@ -128,9 +128,17 @@ static int begin_copy(const struct exti_mapping *source, const char *dst,
     return exti__fs_map_image(source, size > source->n ? size - source->n : 0, &r->copy.image, err);
 }
 
-/* Plans the edits of `source`, applies them to a copy of it and checks that. */
-static int make_copy(const struct exti_mapping *source, const char *dst,
-                     const struct exti_request *req, struct exti_plan *plan,
+/* An image in memory has what was read, and that the check may have looked at. */
+static void clear_left_out(struct exti_rewritten *r)
+{
+    for (size_t i = 0; i < r->left_out.count; i++)
+        memset(r->copy.image.p + r->left_out.part[i].at, 0, r->left_out.part[i].n);
+}
+
+/* Plans the edits of `source`, applies them to a copy of it and checks that.  `shareable`: NULL
+ * unless the copy is to be lean. */
+static int make_copy(const struct exti_mapping *source, const struct exti_shareable *shareable,
+                     const char *dst, const struct exti_request *req, struct exti_plan *plan,
                      struct exti_rewritten *r, struct exti_error *err)
 {
     const struct exti_span before = exti__span(source->p, source->n);
@@ -141,17 +149,21 @@ static int make_copy(const struct exti_mapping *source, const char *dst,
         rc = ops->plan(before, req, plan, err);
     for (size_t i = 0; i < source->unread.count && !rc; i++)
         rc = check_unread(plan, &source->unread.part[i], err);
+    if (!rc && shareable)
+        exti__shareable_left(shareable, plan, &r->left_out);
     if (!rc)
         rc = begin_copy(source, dst, plan, r, err);
     if (rc)
         return rc;
     exti__plan_apply(plan, r->copy.image.p, before.n);
     rc = check_image(ops, plan, source, exti__span(r->copy.image.p, r->copy.size), req, err);
+    if (!r->copy.temp)
+        clear_left_out(r);
     return rc ? rc : record_changes(r, plan, err);
 }
 
 static int rewrite_once(const char *src, const struct exti_image *im, const char *dst,
-                        const struct exti_request *req, struct exti_rewritten *out,
+                        const struct exti_request *req, bool lean, struct exti_rewritten *out,
                         struct exti_error *err)
 {
     struct exti_rewritten r = {.path = src};
@@ -166,7 +178,7 @@ static int rewrite_once(const char *src, const struct exti_image *im, const char
     if (rc)
         return rc;
     exti__plan_init(&plan, source->n * PLAN_GROWTH + PLAN_SLACK);
-    rc = make_copy(source, dst, req, &plan, &r, err);
+    rc = make_copy(source, im && lean ? &im->shareable : NULL, dst, req, &plan, &r, err);
     if (!rc)
         rc = check_unchanged(src, &r.id, err);
     exti__plan_free(&plan);
@@ -180,7 +192,7 @@ static int rewrite_once(const char *src, const struct exti_image *im, const char
 }
 
 int exti__rewrite_image(const char *src, const struct exti_image *im, const char *dst,
-                        const struct exti_rewrite_opts *opts, struct exti_rewritten *out,
+                        const struct exti_rewrite_opts *opts, bool lean, struct exti_rewritten *out,
                         struct exti_error *err)
 {
     struct exti_bind_set bind;
@@ -194,7 +206,7 @@ int exti__rewrite_image(const char *src, const struct exti_image *im, const char
     req.bind_count = bind.count;
     /* A package manager may be replacing the file: try again. */
     for (int tries = im ? ATTEMPTS - 1 : 0; tries < ATTEMPTS; tries++) {
-        rc = rewrite_once(src, im, dst, &req, out, &e);
+        rc = rewrite_once(src, im, dst, &req, lean, out, &e);
         if (rc != EXTI_E_IO || e.os_error != ESTALE)
             break;
     }
@@ -223,27 +235,11 @@ static size_t common_until(const uint8_t *a, const uint8_t *b, size_t at, size_t
 
 /* A copy in memory, and what it is compared with. */
 struct comparison {
+    const struct exti_rewritten *r;
     const struct exti_fs_clone *copy;
     struct exti_pieces there, source;
     uint8_t *piece, *right; /* EXTI_PIECE each */
 };
-
-/* Whether the bytes at `at` were not read; ends *end where this changes. */
-static bool is_unread(const struct exti_unread *u, size_t at, size_t *end)
-{
-    for (size_t i = 0; i < u->count; i++) {
-        const size_t from = u->part[i].at, to = from + u->part[i].n;
-
-        if (at >= to)
-            continue;
-        if (at < from && from < *end)
-            *end = from;
-        if (at >= from && to < *end)
-            *end = to;
-        return at >= from;
-    }
-    return false;
-}
 
 /* Gives the first difference in [at, *end), or *end, which may get less. */
 static int compare_piece(struct comparison *c, size_t at, size_t *end, size_t *common,
@@ -252,7 +248,8 @@ static int compare_piece(struct comparison *c, size_t at, size_t *end, size_t *c
     const uint8_t *right = c->copy->image.p + at;
     int rc = 0;
 
-    if (is_unread(&c->copy->image.unread, at, end)) {
+    if (!exti__parts_have(&c->r->left_out, at, end) &&
+        exti__parts_have(&c->copy->image.unread, at, end)) {
         right = c->right;
         rc = exti__fs_pieces_read(&c->source, at, c->right, *end - at, err);
     }
@@ -309,7 +306,7 @@ static int compare_with_source(const struct exti_rewritten *r, struct comparison
 int exti__rewritten_compare(const struct exti_rewritten *r, const char *path, uint64_t *differs,
                             struct exti_error *err)
 {
-    struct comparison c = {.copy = &r->copy};
+    struct comparison c = {.r = r, .copy = &r->copy};
     int rc = exti__fs_pieces_open(path, &c.there, err);
 
     if (rc)
@@ -338,7 +335,7 @@ static int rewrite_file(const char *src, const char *dst, const struct exti_rewr
                         struct exti_error *err)
 {
     struct exti_rewritten r;
-    int rc = exti__rewrite_image(src, NULL, dst, opts, &r, err);
+    int rc = exti__rewrite_image(src, NULL, dst, opts, false, &r, err);
 
     if (rc)
         return rc;

@@ -16,13 +16,15 @@ struct exti_rewritten {
     struct exti_fs_clone copy;  /* starts with the source's bytes, except */
     struct exti_range *changed; /* owned; these ranges */
     size_t changed_count;
+    struct exti_unread left_out; /* lean: these bytes of the source are zeros in the copy */
 };
 
 /* Makes a copy of `src` that may get the name `dst`, and checks its bytes and structure against the
  * original.  With `dst` NULL it stays in memory.  `im`, NULL or exti__inspect's image of `src`,
- * saves reading the file again; it must outlive the result. */
+ * saves reading the file again; it must outlive the result.  `lean`, which needs an image: the copy
+ * leaves out what its loader can map from the original, if there is such. */
 int exti__rewrite_image(const char *src, const struct exti_image *im, const char *dst,
-                        const struct exti_rewrite_opts *opts, struct exti_rewritten *out,
+                        const struct exti_rewrite_opts *opts, bool lean, struct exti_rewritten *out,
                         struct exti_error *err);
 /* Replaces `dst` by the copy atomically; others may read it only if they may read the source. */
 int exti__rewritten_write(struct exti_rewritten *r, const char *dst, bool sync,

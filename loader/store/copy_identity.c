@@ -16,7 +16,8 @@ static void write_digits(const uint8_t hash[EXTI_SHA256_SIZE], char out[EXTI_HAS
         snprintf(out + 2 * i, 3, "%02x", hash[i]);
 }
 
-int exti__copy_hash(const uint8_t *p, size_t n, char out[EXTI_HASH_MAX], struct exti_error *err)
+int exti__copy_hash(const uint8_t *p, size_t n, const struct exti_unread *left_out,
+                    char out[EXTI_HASH_MAX], struct exti_error *err)
 {
     uint8_t hash[EXTI_SHA256_SIZE];
     struct exti_sha256 h;
@@ -24,7 +25,11 @@ int exti__copy_hash(const uint8_t *p, size_t n, char out[EXTI_HASH_MAX], struct 
 
     if (rc)
         return rc;
-    exti__sha256_add(&h, p, n);
+    for (size_t i = 0; i <= left_out->count; i++) {
+        const struct exti_range r = exti__parts_between(left_out, i, n);
+
+        exti__sha256_add(&h, p + r.at, r.n);
+    }
     rc = exti__sha256_end(&h, hash, err);
     exti__sha256_free(&h);
     if (!rc)
@@ -32,8 +37,25 @@ int exti__copy_hash(const uint8_t *p, size_t n, char out[EXTI_HASH_MAX], struct 
     return rc;
 }
 
-static int hash_pieces(const struct exti_pieces *f, uint8_t *piece, char out[EXTI_HASH_MAX],
-                       struct exti_error *err)
+static int add_range(struct exti_sha256 *h, const struct exti_pieces *f, struct exti_range r,
+                     uint8_t *piece, struct exti_error *err)
+{
+    int rc = 0;
+
+    while (r.n && !rc) {
+        const size_t n = r.n < EXTI_PIECE ? r.n : EXTI_PIECE;
+
+        rc = exti__fs_pieces_read(f, r.at, piece, n, err);
+        if (!rc)
+            exti__sha256_add(h, piece, n);
+        r.at += n;
+        r.n -= n;
+    }
+    return rc;
+}
+
+static int hash_pieces(const struct exti_pieces *f, const struct exti_unread *left_out,
+                       uint8_t *piece, char out[EXTI_HASH_MAX], struct exti_error *err)
 {
     uint8_t hash[EXTI_SHA256_SIZE];
     struct exti_sha256 h;
@@ -41,14 +63,8 @@ static int hash_pieces(const struct exti_pieces *f, uint8_t *piece, char out[EXT
 
     if (rc)
         return rc;
-    for (uint64_t at = 0; at < f->id.size && !rc; at += EXTI_PIECE) {
-        const uint64_t left = f->id.size - at;
-        const size_t n = left < EXTI_PIECE ? (size_t)left : EXTI_PIECE;
-
-        rc = exti__fs_pieces_read(f, at, piece, n, err);
-        if (!rc)
-            exti__sha256_add(&h, piece, n);
-    }
+    for (size_t i = 0; i <= left_out->count && !rc; i++)
+        rc = add_range(&h, f, exti__parts_between(left_out, i, (size_t)f->id.size), piece, err);
     if (!rc)
         rc = exti__fs_pieces_check(f, err);
     if (!rc)
@@ -59,8 +75,17 @@ static int hash_pieces(const struct exti_pieces *f, uint8_t *piece, char out[EXT
     return rc;
 }
 
-int exti__copy_hash_of(const char *path, struct exti_file_id *id, char out[EXTI_HASH_MAX],
-                       struct exti_error *err)
+/* Whether the file is long enough to leave that out. */
+static bool has_parts(const struct exti_pieces *f, const struct exti_unread *left_out)
+{
+    const struct exti_range *part = left_out->part;
+    const size_t n = left_out->count;
+
+    return !n || part[n - 1].at + part[n - 1].n <= f->id.size;
+}
+
+int exti__copy_hash_of(const char *path, const struct exti_unread *left_out,
+                       struct exti_file_id *id, char out[EXTI_HASH_MAX], struct exti_error *err)
 {
     struct exti_pieces f;
     uint8_t *piece;
@@ -69,7 +94,12 @@ int exti__copy_hash_of(const char *path, struct exti_file_id *id, char out[EXTI_
     if (rc)
         return rc;
     piece = exti__alloc(EXTI_PIECE);
-    rc = piece ? hash_pieces(&f, piece, out, err) : exti__fail_nomem(err);
+    if (!piece)
+        rc = exti__fail_nomem(err);
+    else if (!has_parts(&f, left_out))
+        rc = exti__fail(err, EXTI_E_CHECK, f.id.size, "ends before what its manifest says it has");
+    else
+        rc = hash_pieces(&f, left_out, piece, out, err);
     if (!rc)
         *id = f.id;
     exti__free(piece);
@@ -83,14 +113,16 @@ bool exti__copy_same_id(const struct exti_file_id *a, const struct exti_file_id 
     return exti__fs_same_id(a, b) && a->ctime_ns == b->ctime_ns;
 }
 
-bool exti__copy_hash_file(const char *path, const struct exti_file_id *id, char out[EXTI_HASH_MAX])
+bool exti__copy_hash_file(const char *path, const struct exti_entry *e,
+                          const struct exti_file_id *id, char out[EXTI_HASH_MAX])
 {
     struct exti_file_id opened, after;
     char hash[EXTI_HASH_MAX];
     bool trusted;
 
-    if (exti__copy_hash_of(path, &opened, hash, NULL) || !exti__copy_same_id(&opened, id) ||
-        exti__fs_own_id(path, &after, &trusted, NULL) || !exti__copy_same_id(&after, id))
+    if (exti__copy_hash_of(path, &e->left_out, &opened, hash, NULL) ||
+        !exti__copy_same_id(&opened, id) || exti__fs_own_id(path, &after, &trusted, NULL) ||
+        !exti__copy_same_id(&after, id))
         return false;
     memcpy(out, hash, sizeof hash);
     return true;
@@ -101,7 +133,7 @@ static bool has_recorded_hash(const char *path, const struct exti_entry *e,
 {
     char hash[EXTI_HASH_MAX];
 
-    return *e->copy_hash && exti__copy_hash_file(path, now, hash) &&
+    return *e->copy_hash && exti__copy_hash_file(path, e, now, hash) &&
            strcmp(hash, e->copy_hash) == 0;
 }
 

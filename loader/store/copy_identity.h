@@ -11,16 +11,19 @@
 
 #include "loader/store/manifest.h"
 
-/* The SHA-256 of `n` bytes as hex digits. */
-int exti__copy_hash(const uint8_t *p, size_t n, char out[EXTI_HASH_MAX], struct exti_error *err);
+/* The SHA-256 of `n` bytes without the parts that are left out, as hex digits: nobody loads what a
+ * copy has there. */
+int exti__copy_hash(const uint8_t *p, size_t n, const struct exti_unread *left_out,
+                    char out[EXTI_HASH_MAX], struct exti_error *err);
 
 /* The hash of the file `path`, and which version of it that is. */
-int exti__copy_hash_of(const char *path, struct exti_file_id *id, char out[EXTI_HASH_MAX],
-                       struct exti_error *err);
+int exti__copy_hash_of(const char *path, const struct exti_unread *left_out,
+                       struct exti_file_id *id, char out[EXTI_HASH_MAX], struct exti_error *err);
 
-/* The hash of the file `path`.  False unless it was the file `id` before and after it was read; as
- * nothing can be said of it then, why does not matter. */
-bool exti__copy_hash_file(const char *path, const struct exti_file_id *id, char out[EXTI_HASH_MAX]);
+/* The hash of the entry's copy `path`.  False unless it was the file `id` before and after it was
+ * read; as nothing can be said of it then, why does not matter. */
+bool exti__copy_hash_file(const char *path, const struct exti_entry *e,
+                          const struct exti_file_id *id, char out[EXTI_HASH_MAX]);
 
 /* For those who load the copy: whether `path` is the file that `e` records, or one that has its
  * hash.  Then *now is its identity.  False too if it is a link, or, unless `any_owner`, if others

@@ -114,7 +114,8 @@ int exti_dir_copy(const struct exti_dir *d, size_t i, struct exti_copy_info *out
                                    .source_inode = e->id.inode,
                                    .is_api = i == 0,
                                    .state = exti__entry_state(d->copies[i], &d->manifest, e),
-                                   .edits = e->edits};
+                                   .edits = e->edits,
+                                   .shared_size = exti__parts_size(&e->left_out)};
     return exti__opts_give(out, &info, sizeof info);
 }
 
@@ -171,12 +172,17 @@ static int compare_copy(struct dir_check *c, size_t i, const struct exti_image *
     const char *copy = c->dir->copies[i];
     struct exti_rewritten right;
     uint64_t differs = EXTI_NO_OFFSET;
+    const struct exti_entry *e = entry_of_copy(c->dir, i);
     int rc =
-        exti__rewrite_image(entry_of_copy(c->dir, i)->source, im, NULL, &edits->opts, &right, err);
+        exti__rewrite_image(e->source, im, NULL, &edits->opts, e->left_out.count > 0, &right, err);
 
     if (rc)
         return rc;
-    rc = exti__rewritten_compare(&right, copy, &differs, err);
+    if (!exti__parts_same(&right.left_out, &e->left_out))
+        report_fault(c, copy, EXTI_E_CHECK, EXTI_NO_OFFSET,
+                     "is not to leave out what the manifest says; copy it again");
+    else
+        rc = exti__rewritten_compare(&right, copy, &differs, err);
     if (!rc && differs != EXTI_NO_OFFSET)
         report_fault(c, copy, EXTI_E_CHECK, differs,
                      "differs from what its source and the recorded edits make");
@@ -254,14 +260,15 @@ static int check_copy(struct dir_check *c, size_t i, struct exti_error *err)
 /* Whoever has damaged a copy may have recorded it as it is now; not so the disk. */
 static void check_hash(struct dir_check *c, size_t i)
 {
+    const struct exti_entry *e = entry_of_copy(c->dir, i);
     const char *copy = c->dir->copies[i];
     char hash[EXTI_HASH_MAX] = "";
     struct exti_file_id id;
     struct exti_error err = {0};
 
-    if (exti__copy_hash_of(copy, &id, hash, &err))
+    if (exti__copy_hash_of(copy, &e->left_out, &id, hash, &err))
         report_fault(c, copy, err.code, err.offset, err.message);
-    else if (strcmp(hash, entry_of_copy(c->dir, i)->copy_hash) != 0)
+    else if (strcmp(hash, e->copy_hash) != 0)
         report_fault(c, copy, EXTI_E_CHECK, EXTI_NO_OFFSET,
                      "its SHA-256 is not the recorded one; copy it again");
 }

@@ -7,11 +7,13 @@
 #include "base/json_write.h"
 #include "base/mem.h"
 #include "base/os/fs_id.h"
+#include "base/os/fs_map.h"
 #include "base/os/fs_read.h"
 #include "base/path.h"
 #include "loader/resolve/stable_abi_name.h"
 
-/* Format 1 had no needs: its copies shared all libraries but the API library.  Members that an
+/* Format 1 had no needs: its copies shared all libraries but the API library.  Format 2 had no lean
+ * copies, whose code is not in their files.  Members that an
  * earlier version can do without, as those of a copy's identity, do not change the format: that
  * version drops them when it writes, and copies without them are made again. */
 #define MANIFEST_FORMAT_FIRST 1
@@ -197,6 +199,39 @@ static bool has_valid_facts(const struct exti_json *o, struct exti_entry *e)
     return true;
 }
 
+/* Each part is a pair of an offset and a size, which begins where the one before ends or later. */
+static bool part_from_json(const struct exti_json *pair, size_t from, struct exti_range *out)
+{
+    if (exti__json_count(pair, EXTI_JSON_ARRAY) != 2)
+        return false;
+    for (size_t i = 0; i < 2; i++)
+        if (!exti__json_is(&pair->items[i], EXTI_JSON_INTEGER) || pair->items[i].integer < 0 ||
+            (uint64_t)pair->items[i].integer > EXTI_MAX_INPUT)
+            return false;
+    *out = (struct exti_range){(size_t)pair->items[0].integer, (size_t)pair->items[1].integer};
+    return out->at >= from;
+}
+
+static int left_out_from_json(const struct exti_json *list, struct exti_entry *e,
+                              struct exti_error *err)
+{
+    const size_t n = exti__json_count(list, EXTI_JSON_ARRAY);
+    bool valid = !list || (n && n <= EXTI_UNREAD_MAX);
+    size_t end = 0;
+
+    for (size_t i = 0; valid && i < n; i++) {
+        struct exti_range *part = &e->left_out.part[i];
+
+        valid = part_from_json(&list->items[i], end, part);
+        end = part->at + part->n;
+    }
+    e->left_out.count = n;
+    return valid ? 0
+                 : exti__fail(err, EXTI_E_FORMAT, EXTI_NO_OFFSET,
+                              "\"left_out\" is no list of 1 to %d pairs of offset and size",
+                              EXTI_UNREAD_MAX);
+}
+
 static int entry_from_json(const struct exti_json *o, struct exti_entry *e, struct exti_error *err)
 {
     const struct exti_json *edits = exti__json_get(o, "edits");
@@ -220,6 +255,8 @@ static int entry_from_json(const struct exti_json *o, struct exti_entry *e, stru
         rc = needs_from_json(exti__json_get(o, "needs"), e, err);
     if (!rc)
         rc = renames_from_json(exti__json_get(o, "renames"), e, err);
+    if (!rc)
+        rc = left_out_from_json(exti__json_get(o, "left_out"), e, err);
     if (!rc)
         rc = copy_member(o, "source", &e->source, err);
     if (!rc)

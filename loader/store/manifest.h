@@ -6,12 +6,13 @@
 #include <stdbool.h>
 
 #include "base/os/fs_id.h"
+#include "base/shareable.h"
 #include "loader/image/machines.h"
 #include "loader/resolve/search.h"
 #include "loader/store/copy_names.h"
 
 #define EXTI_MANIFEST_FILE "manifest.json"
-#define EXTI_MANIFEST_FORMAT 2
+#define EXTI_MANIFEST_FORMAT 3 /* 2 where no copy is lean */
 #define EXTI_LOCK_FILE ".lock"
 #define EXTI_BOOT_MAX 40
 #define EXTI_HASH_MAX 65 /* SHA-256 as hex digits, and a NUL */
@@ -47,7 +48,8 @@ struct exti_entry {
     /* The copy's after it was written or last hashed; inode 0: an earlier version has recorded only
      * size and mtime. */
     struct exti_file_id copy_id;
-    char copy_hash[EXTI_HASH_MAX]; /* "": not hashed */
+    char copy_hash[EXTI_HASH_MAX]; /* of all but what is left out; "": not hashed */
+    struct exti_unread left_out;   /* a lean copy: what is to be mapped from its source */
     unsigned generation;           /* the API copy's that this one refers to */
     unsigned resolution;           /* the manifest's when the needs were looked up */
     bool symbolic;            /* binds to its own symbols first: the host exports some of them */

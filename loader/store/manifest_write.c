@@ -9,6 +9,8 @@
 #include "base/utf8.h"
 #include "loader/store/manifest.h"
 
+#define MANIFEST_FORMAT_FULL 2
+
 int exti__manifest_check_text(const char *text, const char *what, struct exti_error *err)
 {
     if (!text || exti__utf8_is(text))
@@ -42,6 +44,18 @@ static void put_needs(struct exti_json_writer *w, const struct exti_entry *e)
     exti__json_close(w, '[');
 }
 
+static void put_left_out(struct exti_json_writer *w, const struct exti_unread *left_out)
+{
+    exti__json_open(w, "left_out", '[');
+    for (size_t i = 0; i < left_out->count; i++) {
+        exti__json_open(w, NULL, '[');
+        exti__json_put_integer(w, NULL, (int64_t)left_out->part[i].at);
+        exti__json_put_integer(w, NULL, (int64_t)left_out->part[i].n);
+        exti__json_close(w, '[');
+    }
+    exti__json_close(w, '[');
+}
+
 static void put_entry(struct exti_json_writer *w, const char *name, const struct exti_entry *e)
 {
     exti__json_open(w, name, '{');
@@ -68,6 +82,8 @@ static void put_entry(struct exti_json_writer *w, const char *name, const struct
         if (*e->copy_hash)
             exti__json_put_string(w, "copy_sha256", e->copy_hash);
     }
+    if (e->left_out.count)
+        put_left_out(w, &e->left_out);
     put_optional(w, "build_id", e->build_id);
     if (e->renames)
         exti__json_put_compact(w, "renames", e->renames);
@@ -97,12 +113,22 @@ static void put_policy(struct exti_json_writer *w, const struct exti_manifest_po
     exti__json_close(w, '[');
 }
 
+/* Earlier versions would load a lean copy as it is. */
+static int format_of(const struct exti_manifest *m)
+{
+    bool lean = m->api.left_out.count > 0;
+
+    for (size_t i = 0; i < m->count && !lean; i++)
+        lean = m->entries[i].left_out.count > 0;
+    return lean ? EXTI_MANIFEST_FORMAT : MANIFEST_FORMAT_FULL;
+}
+
 static int manifest_text(const struct exti_manifest *m, char **out, struct exti_error *err)
 {
     struct exti_json_writer w = exti__json_writer(EXTI_JSON_INDENTED);
 
     exti__json_open(&w, NULL, '{');
-    exti__json_put_integer(&w, "extisolate", EXTI_MANIFEST_FORMAT);
+    exti__json_put_integer(&w, "extisolate", format_of(m));
     exti__json_put_string(&w, "name", m->name);
     put_target(&w, &m->target);
     exti__json_put_boolean(&w, "renamed", m->renamed);

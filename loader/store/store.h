@@ -23,6 +23,7 @@ struct exti_store {
     char *dir; /* absolute */
     bool one_shot, sync, drop_unused, copy_only, trust_dir;
     bool withhold; /* ELF, Mach-O: copies are for the library's own loader: see EXTI_RW_WITHHOLD */
+    bool lean;     /* copies may leave out what their loader maps from the original */
     bool hashes;   /* copies that are used again are hashed */
     bool adapts;   /* copies that others have made are made again for what the program exports */
     bool created, made_folder; /* exti__store_open made the context; its folder */

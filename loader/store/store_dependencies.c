@@ -46,6 +46,8 @@ static int add_dependency(struct exti_store *s, struct exti_entry *e,
     *d = (struct exti_dependency){.source = intern_copy(s, e->source),
                                   .copy = exti__store_intern(s, exti__path_join(s->dir, e->copy)),
                                   .symbolic = e->symbolic,
+                                  .id = e->id,
+                                  .left_out = e->left_out,
                                   .needs = exti__calloc(e->need_count + 1, sizeof *d->needs),
                                   .optional = set->count > 0};
     e->marks.walk = s->walk;

@@ -8,7 +8,9 @@
 struct exti_dependency {
     const char *source, *copy;
     bool symbolic;
-    size_t *needs;     /* owned; indices into the set, the firm ones first */
+    struct exti_file_id id;      /* the source's */
+    struct exti_unread left_out; /* is to be mapped from it */
+    size_t *needs;               /* owned; indices into the set, the firm ones first */
     size_t need_count; /* of these the copy does not load without the first `firm_count` */
     size_t firm_count;
     bool optional; /* the copy asked about loads without it */

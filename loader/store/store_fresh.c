@@ -107,7 +107,8 @@ bool exti__store_withholds(const struct exti_store *s, enum exti_file_format for
 
 bool exti__store_is_of_kind(const struct exti_store *s, const struct exti_entry *e)
 {
-    return e->withheld == exti__store_withholds(s, s->manifest.target.format);
+    return e->withheld == exti__store_withholds(s, s->manifest.target.format) &&
+           (!e->left_out.count || s->lean);
 }
 
 static bool is_up_to_date(struct exti_store *s, const char *first, const struct exti_entry *e,

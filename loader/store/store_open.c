@@ -7,6 +7,7 @@
 #include "base/os/fs_boot.h"
 #include "base/os/fs_folder.h"
 #include "base/os/fs_lock.h"
+#include "loader/process/original_pages.h"
 #include "loader/store/store_api.h"
 #include "loader/store/store_folder.h"
 #include "loader/store/store_policy.h"
@@ -78,6 +79,8 @@ int exti__store_open(struct exti_store *s, const struct exti_store_opts *opts,
                              .copy_name = opts->copy_name,
                              .user = opts->user};
     pthread_mutex_init(&s->lock, NULL);
+    /* Who only copies does so for other processes. */
+    s->lean = s->withhold && !opts->full && (s->copy_only || exti__can_map_originals());
     exti__fs_boot(s->boot, sizeof s->boot);
     rc = exti__store_make_folder(s, opts->dir, &lock, err);
     if (!rc) {

@@ -7,6 +7,7 @@
 struct exti_store_opts {
     const char *dir, *name, *api_library; /* as in exti_ctx_opts */
     bool rename, sync, copy_only, withhold, drop_unused, trust_dir;
+    bool full; /* copies leave out nothing */
     enum exti_closure closure;
     const struct exti_rule *rules;
     size_t rule_count;

@@ -56,7 +56,7 @@ enum exti_copy_state exti__store_copy_state(struct exti_store *s, const struct e
 
         recorded->copy_id = now;
         if (needs_hash(s, e))
-            exti__copy_hash_file(copy, &now, recorded->copy_hash);
+            exti__copy_hash_file(copy, recorded, &now, recorded->copy_hash);
         s->dirty = true;
     }
     exti__free(copy);

@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "base/os/fs_owner.h"
 #include "base/path.h"
+#include "loader/process/original_pages.h"
 #include "loader/rewrite/rewrite.h"
 #include "loader/store/copy_identity.h"
 #include "loader/store/store_state.h"
@@ -26,9 +27,10 @@ int exti__store_write(const struct exti_store *s, const struct exti_image *im,
                       const struct exti_edits *edits, struct exti_entry *e, struct exti_error *err)
 {
     char *path = exti__path_join(s->dir, e->copy);
+    const bool lean = s->lean && exti__can_map_code(e->source);
     struct exti_rewritten r;
     bool trusted;
-    int rc = path ? exti__rewrite_image(e->source, im, path, &edits->opts, &r, err)
+    int rc = path ? exti__rewrite_image(e->source, im, path, &edits->opts, lean, &r, err)
                   : exti__fail_nomem(err);
 
     if (rc) {
@@ -40,11 +42,12 @@ int exti__store_write(const struct exti_store *s, const struct exti_image *im,
     /* Hashing takes about as long as writing, so other copies are hashed when they turn out to be
      * used again: see exti__store_copy_state. */
     else if (s->sync)
-        rc = exti__copy_hash(r.copy.image.p, r.copy.size, e->copy_hash, err);
+        rc = exti__copy_hash(r.copy.image.p, r.copy.size, &r.left_out, e->copy_hash, err);
     if (!rc && (s->sync || !is_written(s, &r, path)))
         rc = exti__rewritten_write(&r, path, s->sync, err);
     if (!rc)
         rc = exti__fs_own_id(path, &e->copy_id, &trusted, err);
+    e->left_out = r.left_out;
     e->synced = s->sync;
     memcpy(e->boot, s->boot, sizeof e->boot);
     exti__rewritten_free(&r);

@@ -189,6 +189,40 @@ say $? copies_for_contexts_withhold_them
 run copy --for programs toyext.so ctx
 [ "$rc" = 0 ] && [ "$(withheld "$e")" = false ] && sound ctx
 say $? either_kind_can_be_made_again
+
+# Copies for contexts leave code and constants to their originals, if there are so many.
+cc -shared -fPIC -o large.so -x c - <<'C'
+const char constants[40000] = "constant";
+int code(void);
+int code(void) { __asm__(".skip 40000, 0x90"); return 1; }
+C
+blocks() { stat -c %b "$1"; }
+shared() { # DIR: of large.so's copy, as `list` says
+    x list --json "$1" 2>>err | jq '.[0].copies[] | select(.source | endswith("/large.so")) | .shared_size'
+}
+copy_of_large() { sed -n 's/^large.so -> //p' out; }
+rm -rf ctx
+run copy --for contexts --libpython libtoyapi.so large.so ctx
+check lean_copies_for_contexts 0 'large.so -> '
+[ "$(blocks "$(copy_of_large)")" -lt "$(($(blocks large.so) / 2))" ] && [ "$(shared ctx)" -ge 80000 ] && sound ctx
+say $? code_and_constants_are_left_out
+run verify "$(copy_of_large)" --against large.so
+check a_lean_copy_is_verified_with_its_directory 1 "is a lean copy, .*: extisolate verify $T/ctx"
+run list ctx
+check list_says_what_is_shared 0 '^  STATE +SIZE +SHARED +COPY +SOURCE$' \
+    '^  fresh +[0-9.]+ kB +8[0-9]\.[0-9] kB +.*large.so$' '^  fresh +[0-9.]+ kB +- .*libtoyapi'
+run inspect large.so
+check inspect_says_what_is_shared 0 '^  lean +yes: copies for contexts map 8[0-9]{4} bytes of it$'
+run copy --for contexts --full-copies large.so ctx
+check full_copies_on_demand 0 'large.so -> '
+[ "$(blocks "$(copy_of_large)")" -ge "$(blocks large.so)" ] && [ "$(shared ctx)" = 0 ] && sound ctx
+say $? they_leave_out_nothing
+run verify "$(copy_of_large)" --against large.so
+check a_full_copy_is_verified_by_itself 0 'a sound copy'
+run copy large.so ctx2 --libpython libtoyapi.so
+[ "$(shared ctx2)" = 0 ]
+say $? copies_for_programs_are_full
+
 run copy --for nobody toyext.so ctx
 check unknown_users_are_refused 2 "--for takes contexts or programs, not 'nobody'"
 

@@ -29,6 +29,7 @@ plain.so
   API       imports 0 symbols
             exports 1 symbol: PyInit_plain
   TLS       none
+  lean      no: no section of code or constants is large enough
   flags     none that matter here
   hazards   none
 TXT

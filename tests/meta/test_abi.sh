@@ -82,7 +82,7 @@ fi
 # It stays as it is: functions and enumerators may be added, and structs with a size may grow at their end.
 # abidiff takes growth for a change, and what it is told to pass over hides other changes of the same struct:
 # so only structs that have grown are named here.
-grown='exti_hooks exti_proof'
+grown='exti_copy_info exti_hooks exti_image_info exti_proof'
 
 if ! command -v abidiff >/dev/null; then
     echo "skip only_additions_to_the_interface: no abidiff (package abigail-tools)"
@@ -117,13 +117,13 @@ compatible() { # NAME WANTED SED-COMMANDS [MESSAGE [GROWN...]]: whether the head
         echo "not ok $name"
     fi
 }
-in_copy_info='/^struct exti_copy_info \{/,/^\}/'
+in_symbol_info='/^struct exti_symbol_info \{/,/^\}/'
 compatible only_additions_to_the_interface yes ''
 compatible an_added_function_passes yes 's/^EXTI_API int exti_copy\(/EXTI_API int exti_new_call(void);\n&/'
 compatible a_removed_function_is_noticed no '/^EXTI_API int exti_close\(/d' "\[D\].*exti_close"
 compatible a_changed_parameter_is_noticed no 's/^(EXTI_API int exti_dir_copy\(.*) size_t i,/\1 char i,/' 'exti_dir_copy'
-compatible a_changed_struct_is_noticed no "$in_copy_info"'s/^( *)size_t size;.*/&\n\1long added;/' "'long int added', at offset 64"
-compatible a_changed_value_is_noticed no 's/EXTI_COPY_ORPHAN = 3/EXTI_COPY_ORPHAN = 5/' 'EXTI_COPY_ORPHAN'
-compatible a_struct_that_grows_has_to_be_named no "$in_copy_info"'s/^\};/    long added;\n};/' "'long int added', at offset 576"
-compatible a_struct_that_is_named_may_grow yes "$in_copy_info"'s/^\};/    long added;\n};/' '' exti_copy_info
-compatible and_only_at_its_end no "$in_copy_info"'s/^( *)size_t size;.*/&\n\1long added;/' '' exti_copy_info
+compatible a_changed_struct_is_noticed no "$in_symbol_info"'s/^( *)size_t size;.*/&\n\1long added;/' "'long int added', at offset 64"
+compatible a_changed_value_is_noticed no 's/EXTI_CLOSURE_NONE = 3/EXTI_CLOSURE_NONE = 5/' 'EXTI_CLOSURE_NONE'
+compatible a_struct_that_grows_has_to_be_named no "$in_symbol_info"'s/^\};/    long added;\n};/' "'long int added', at offset 384"
+compatible a_struct_that_is_named_may_grow yes "$in_symbol_info"'s/^\};/    long added;\n};/' '' exti_symbol_info
+compatible and_only_at_its_end no "$in_symbol_info"'s/^( *)size_t size;.*/&\n\1long added;/' '' exti_symbol_info

@@ -80,13 +80,13 @@ def shared_by_itself(path):
 
 
 def mapped(maps):
-    """The files in them that are libraries or programs."""
+    """The libraries and programs in them whose data is mapped.  Copies map the code of originals."""
     files = set()
     for line in maps.splitlines():
         fields = line.split(None, 5)
-        if len(fields) == 6 and fields[5].startswith("/") and "x" in fields[1]:
+        if len(fields) == 6 and fields[5].startswith("/") and "w" in fields[1]:
             files.add(fields[5])
-    return files
+    return {f for f in files if ".so" in os.path.basename(f) or f == os.path.realpath(PROGRAM)}
 
 
 def originals(files, folder, program=PROGRAM):

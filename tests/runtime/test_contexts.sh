@@ -78,20 +78,23 @@ for name, m in list(sys.modules.items()):
 api = ctypes.pythonapi
 here = ctypes.cast(api.Py_IncRef, ctypes.c_void_p).value
 maps = [line.split() for line in open("/proc/self/maps")]
-mapped = {m[5] for m in maps if len(m) > 5 and "x" in m[1]}  # without files that are only read
+mapped = {m[5] for m in maps if len(m) > 5 and "w" in m[1]}  # code may be the original's
 assert not mapped & set(original), mapped & set(original)
+def ends(m):
+    return [int(x, 16) for x in m[0].split("-")]
 def home(address):
     for m in maps:
-        low, high = (int(x, 16) for x in m[0].split("-"))
+        low, high = ends(m)
         if low <= address < high:
             return m[5]
-mine = home(here)
+mine = home(id(list))
 assert "libpython" in mine, mine
 assert "/%d/" % extisolate.index in mine, mine
 # The interpreter's type objects are in the same copy.
 address = lambda name: ctypes.addressof(ctypes.c_char.in_dll(api, name))
 assert address("PyList_Type") == id(list)
-assert os.path.dirname(home(id(list))) == os.path.dirname(mine)
+places = [ends(m) for m in maps if m[5:] == [mine]]
+assert min(places)[0] <= here < max(places)[1]
 assert ctypes.CDLL(None).getpid() == os.getpid()
 api.PyLong_FromLong.restype = ctypes.py_object
 assert api.PyLong_FromLong(12345) == 12345

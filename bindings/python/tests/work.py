@@ -299,12 +299,15 @@ def prove_current():
     return proof.leaks, proof.modules > 2
 
 
-def mapped_file(address):
-    """Give the file that is mapped at the address, and where it begins."""
+def mapped_copy(address):
+    """Give the file of the copy whose code is at the address, and where it begins.
+
+    The code itself may be mapped from the original; the data behind it is the copy's own.
+    """
     with open("/proc/self/maps") as f:
         lines = [line.split(None, 5) for line in f if "/" in line]
     ranges = [[int(end, 16) for end in line[0].split("-")] for line in lines]
-    file = next(line[5] for line, (a, b) in zip(lines, ranges) if a <= address < b)
+    file = next(line[5] for line, (_, b) in zip(lines, ranges) if address < b and "w" in line[1])
     return file.rstrip(), min(a for line, (a, _) in zip(lines, ranges) if line[5] == file)
 
 
@@ -315,7 +318,7 @@ def point_slot(symbol, address):
     import struct
 
     inside = ctypes.CDLL(_ctypes.__file__).PyInit__ctypes
-    file, base = mapped_file(ctypes.cast(inside, ctypes.c_void_p).value)
+    file, base = mapped_copy(ctypes.cast(inside, ctypes.c_void_p).value)
     with open(file, "rb") as f:
         data = f.read()
     (at,) = struct.unpack_from("<Q", data, 0x28)

@@ -11,6 +11,7 @@
 #include "loader/store/copy_identity.h"
 
 static const char text[] = "abc";
+static const struct exti_unread nothing;
 
 /* A file with that text, and an entry that records it. */
 static char *make_recorded(struct test *t, struct exti_entry *e)
@@ -21,7 +22,8 @@ static char *make_recorded(struct test *t, struct exti_entry *e)
     test_write(path, text, strlen(text));
     *e = (struct exti_entry){0};
     assert_ok(exti__fs_own_id(path, &e->copy_id, &trusted, &t->err), &t->err);
-    assert_ok(exti__copy_hash((const uint8_t *)text, strlen(text), e->copy_hash, &t->err), &t->err);
+    assert_ok(exti__copy_hash((const uint8_t *)text, strlen(text), &nothing, e->copy_hash, &t->err),
+              &t->err);
     return path;
 }
 
@@ -34,6 +36,25 @@ static void hash_is_sha256_in_hex(void **state)
     make_recorded(t, &e);
     assert_string_equal(e.copy_hash,
                         "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+}
+
+/* Nobody loads what is there. */
+static void what_is_left_out_is_not_hashed(void **state)
+{
+    static const uint8_t bytes[] = "-a----bc-";
+    static const struct exti_unread left_out = {{{0, 1}, {2, 4}, {8, 1}}, 3};
+    struct test *t = *state;
+    struct exti_entry e;
+    char *path = make_recorded(t, &e), hash[EXTI_HASH_MAX];
+    struct exti_file_id id;
+
+    assert_ok(exti__copy_hash(bytes, 9, &left_out, hash, &t->err), &t->err);
+    assert_string_equal(hash, e.copy_hash);
+    test_write(path, bytes, 9);
+    assert_ok(exti__copy_hash_of(path, &left_out, &id, hash, &t->err), &t->err);
+    assert_string_equal(hash, e.copy_hash);
+    test_write(path, bytes, 8);
+    assert_exti(exti__copy_hash_of(path, &left_out, &id, hash, &t->err), EXTI_E_CHECK, &t->err, 8);
 }
 
 static void set_times(const char *path, const struct exti_file_id *id)
@@ -148,8 +169,8 @@ static void out_of_memory_is_not_a_match(void **state)
         same = exti__copy_is_recorded(path, &e, false, &now);
     }
     exti__mem_fail_after(0);
-    assert_exti(exti__copy_hash((const uint8_t *)"", 0, hash, &t->err), EXTI_E_NOMEM, &t->err,
-                EXTI_NO_OFFSET);
+    assert_exti(exti__copy_hash((const uint8_t *)"", 0, &nothing, hash, &t->err), EXTI_E_NOMEM,
+                &t->err, EXTI_NO_OFFSET);
     exti__mem_fail_after(-1);
     assert_true(same);
     assert_in_range(n, 2, 9);
@@ -160,6 +181,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         exti_test(hash_is_sha256_in_hex),
+        exti_test(what_is_left_out_is_not_hashed),
         exti_test(a_file_with_the_recorded_identity_is_not_read),
         exti_test(each_part_of_the_identity_counts),
         exti_test(without_a_hash_only_those_who_report_believe_a_moved_copy),

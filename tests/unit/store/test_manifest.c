@@ -221,7 +221,7 @@ static void damaged_manifests_are_refused(void **state)
         {"{}", EXTI_E_ARG},
         {"{\"extisolate\":1}", EXTI_E_FORMAT},
         {MANIFEST("0", "n", COPY(""), "[]"), EXTI_E_UNSUPPORTED},
-        {MANIFEST("3", "n", COPY(""), "[]"), EXTI_E_UNSUPPORTED},
+        {MANIFEST("4", "n", COPY(""), "[]"), EXTI_E_UNSUPPORTED},
         {MANIFEST_FOR("\"format\":\"COFF\",", "2", "n", COPY(""), "[]"), EXTI_E_UNSUPPORTED},
         {MANIFEST("2", "n\",\"closure\":\"most", COPY(""), "[]"), EXTI_E_FORMAT},
         {MANIFEST("2", "n\",\"rules\":[1],\"x\":\"", COPY(""), "[]"), EXTI_E_FORMAT},
@@ -229,6 +229,20 @@ static void damaged_manifests_are_refused(void **state)
                   "[]"),
          EXTI_E_FORMAT},
         {MANIFEST("2", "n", COPY(",\"needs\":[1]"), "[]"), EXTI_E_FORMAT},
+        {MANIFEST("3", "n", COPY(",\"left_out\":1"), "[]"), EXTI_E_FORMAT},
+        {MANIFEST("3", "n", COPY(",\"left_out\":[]"), "[]"), EXTI_E_FORMAT},
+        {MANIFEST("3", "n", COPY(",\"left_out\":[1]"), "[]"), EXTI_E_FORMAT},
+        {MANIFEST("3", "n", COPY(",\"left_out\":[[1]]"), "[]"), EXTI_E_FORMAT},
+        {MANIFEST("3", "n", COPY(",\"left_out\":[[1,-1]]"), "[]"), EXTI_E_FORMAT},
+        {MANIFEST("3", "n", COPY(",\"left_out\":[[1,\"1\"]]"), "[]"), EXTI_E_FORMAT},
+        {MANIFEST("3", "n", COPY(",\"left_out\":[[1,4294967297]]"), "[]"), EXTI_E_FORMAT},
+        {MANIFEST("3", "n", COPY(",\"left_out\":[[1,2],[2,1]]"), "[]"), EXTI_E_FORMAT},
+        {MANIFEST("3", "n",
+                  COPY(",\"left_out\":[[1,1],[2,1],[3,1],[4,1],[5,1],[6,1],[7,1],[8,1],[9,1],"
+                       "[10,1],[11,1],[12,1],[13,1],[14,1],[15,1],[16,1],[17,1],[18,1],[19,1],"
+                       "[20,1],[21,1],[22,1],[23,1],[24,1],[25,1]]"),
+                  "[]"),
+         EXTI_E_FORMAT},
         {MANIFEST("2", "n", COPY(",\"needs\":[{\"name\":\"l\",\"file\":\"l\"}]"), "[]"),
          EXTI_E_FORMAT},
         {MANIFEST("2", "n", COPY(",\"needs\":[{\"name\":\"l\",\"isolated\":true}]"), "[]"),
@@ -262,6 +276,27 @@ static void damaged_manifests_are_refused(void **state)
         assert_string_equal(t->err.file, path);
         assert_null(m.entries);
     }
+}
+
+/* An earlier version, which would load a lean copy as it is, refuses the later format. */
+static void lean_copies_are_read_back(void **state)
+{
+    static const struct exti_unread left_out = {{{4096, 70000}, {81920, 5}}, 2};
+    struct test *t = *state;
+    char *path = test_path(t, EXTI_MANIFEST_FILE);
+    struct exti_manifest m, r;
+
+    fill(&m);
+    assert_ok(exti__manifest_write(t->dir, &m, false, &t->err), &t->err);
+    assert_non_null(strstr(test_read(t, path, NULL), "\"extisolate\": 2"));
+    m.entries[1].left_out = left_out;
+    assert_ok(exti__manifest_write(t->dir, &m, false, &t->err), &t->err);
+    assert_non_null(strstr(test_read(t, path, NULL), "\"extisolate\": 3"));
+    exti__manifest_clear(&m);
+    assert_ok(exti__manifest_read(t->dir, &r, &t->err), &t->err);
+    assert_int_equal(r.entries[0].left_out.count, 0);
+    assert_true(exti__parts_same(&r.entries[1].left_out, &left_out));
+    exti__manifest_clear(&r);
 }
 
 /* In format 1, copies share all libraries that they need. */
@@ -372,6 +407,7 @@ int main(void)
         manifest_test(read_gives_what_was_written),
         manifest_test(read_finds_what_replaces_python3_dll),
         manifest_test(needs_and_policy_are_read_back),
+        manifest_test(lean_copies_are_read_back),
         manifest_test(manifests_of_the_first_format_are_read),
         manifest_test(damaged_manifests_are_refused),
         manifest_test(copies_cannot_name_files_elsewhere),

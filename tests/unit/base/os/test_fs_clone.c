@@ -44,7 +44,7 @@ static void clone_has_the_edits_and_the_tail(void **state)
         size_t got;
 
         write_original(t, n, &o);
-        from = (struct exti_fs_source){o.path, &o.id, &o.m, kept};
+        from = (struct exti_fs_source){o.path, &o.id, &o.m, kept, NULL};
         assert_ok(exti__fs_clone(to, &from, size, 0, &c, &t->err), &t->err);
         assert_memory_equal(c.image.p, o.bytes, kept);
         memcpy(c.image.p + 10, "abc", 3);
@@ -64,6 +64,41 @@ static void clone_has_the_edits_and_the_tail(void **state)
     }
 }
 
+/* A file system may store more than what was written, as whole blocks. */
+#define BLOCKS (64 << 10)
+
+static void clone_has_holes_for_what_is_left_out(void **state)
+{
+    static const size_t more[] = {200000, 700001};
+    struct test *t = *state;
+    char *to = test_path(t, "to");
+
+    for (size_t i = 0; i < ARRAY_SIZE(more); i++) {
+        const size_t n = more[i];
+        /* The last one ends the file. */
+        const struct exti_unread left_out = {{{4096, 100000}, {104097, 33}, {n - 50000, 50000}}, 3};
+        struct exti_fs_clone c;
+        struct exti_fs_source from;
+        struct original o;
+        struct stat st;
+        uint8_t *bytes;
+        size_t got;
+
+        write_original(t, n, &o);
+        from = (struct exti_fs_source){o.path, &o.id, &o.m, n, &left_out};
+        assert_ok(exti__fs_clone(to, &from, n, 0, &c, &t->err), &t->err);
+        assert_ok(exti__fs_clone_replace(&c, to, NULL, 0, 0, &t->err), &t->err);
+        bytes = (uint8_t *)test_read(t, to, &got);
+        for (size_t k = 0; k < left_out.count; k++)
+            memset(o.bytes + left_out.part[k].at, 0, left_out.part[k].n);
+        assert_int_equal(got, n);
+        assert_memory_equal(bytes, o.bytes, n);
+        assert_int_equal(stat(to, &st), 0);
+        assert_true((size_t)st.st_blocks * 512 <= n - 150000 + BLOCKS);
+        exti__fs_unmap(&o.m);
+    }
+}
+
 static void dropped_clone_leaves_no_file(void **state)
 {
     struct test *t = *state;
@@ -74,7 +109,7 @@ static void dropped_clone_leaves_no_file(void **state)
         struct original o;
 
         write_original(t, sizes[i], &o);
-        from = (struct exti_fs_source){o.path, &o.id, &o.m, sizes[i]};
+        from = (struct exti_fs_source){o.path, &o.id, &o.m, sizes[i], NULL};
         assert_ok(exti__fs_clone(test_path(t, "to"), &from, sizes[i], 0, &c, &t->err), &t->err);
         exti__fs_clone_drop(&c);
         assert_string_equal(test_list(t, t->dir), "from\n");
@@ -90,7 +125,7 @@ static void clone_refuses_another_version(void **state)
     struct original o;
 
     write_original(t, sizes[1], &o);
-    from = (struct exti_fs_source){o.path, &o.id, &o.m, sizes[1]};
+    from = (struct exti_fs_source){o.path, &o.id, &o.m, sizes[1], NULL};
     assert_int_equal(chmod(o.path, 0600), 0);
     assert_exti(exti__fs_clone(test_path(t, "to"), &from, sizes[1], 0, &c, &t->err), EXTI_E_IO,
                 &t->err, EXTI_NO_OFFSET);
@@ -118,7 +153,7 @@ static void clone_in_no_folder_fails(void **state)
         int rc;
 
         write_original(t, sizes[i], &o);
-        from = (struct exti_fs_source){o.path, &o.id, &o.m, sizes[i]};
+        from = (struct exti_fs_source){o.path, &o.id, &o.m, sizes[i], NULL};
         rc = exti__fs_clone(to, &from, sizes[i], 0, &c, &t->err);
         if (!rc)
             rc = exti__fs_clone_replace(&c, to, NULL, 0, 0, &t->err);
@@ -132,6 +167,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         exti_test(clone_has_the_edits_and_the_tail),
+        exti_test(clone_has_holes_for_what_is_left_out),
         exti_test(dropped_clone_leaves_no_file),
         exti_test(clone_refuses_another_version),
         exti_test(clone_in_no_folder_fails),

@@ -1,0 +1,71 @@
+#include "base/shareable.h"
+
+static bool is_edited(size_t at, size_t n, const struct exti_plan *plan)
+{
+    uint64_t from, to;
+
+    for (size_t i = 0; exti__plan_part(plan, i, at, at + n, &from, &to); i++)
+        if (from < to)
+            return true;
+    return false;
+}
+
+static bool is_within(const struct exti_range *part, const struct exti_range *whole)
+{
+    return part->at >= whole->at && part->at + part->n <= whole->at + whole->n;
+}
+
+void exti__shareable_left(const struct exti_shareable *s, const struct exti_plan *plan,
+                          struct exti_unread *left_out)
+{
+    *left_out = (struct exti_unread){.count = 0};
+    for (size_t i = 0; i < s->count; i++) {
+        if (is_edited(s->segments[i].at, s->own[i], plan))
+            continue;
+        for (size_t k = 0; k < s->holes.count; k++)
+            if (is_within(&s->holes.part[k], &s->segments[i]))
+                left_out->part[left_out->count++] = s->holes.part[k];
+    }
+}
+
+bool exti__parts_same(const struct exti_unread *a, const struct exti_unread *b)
+{
+    if (a->count != b->count)
+        return false;
+    for (size_t i = 0; i < a->count; i++)
+        if (a->part[i].at != b->part[i].at || a->part[i].n != b->part[i].n)
+            return false;
+    return true;
+}
+
+uint64_t exti__parts_size(const struct exti_unread *parts)
+{
+    uint64_t size = 0;
+
+    for (size_t i = 0; i < parts->count; i++)
+        size += parts->part[i].n;
+    return size;
+}
+
+struct exti_range exti__parts_between(const struct exti_unread *parts, size_t i, size_t end)
+{
+    const size_t at = i ? parts->part[i - 1].at + parts->part[i - 1].n : 0;
+
+    return (struct exti_range){at, (i < parts->count ? parts->part[i].at : end) - at};
+}
+
+bool exti__parts_have(const struct exti_unread *parts, size_t at, size_t *end)
+{
+    for (size_t i = 0; i < parts->count; i++) {
+        const size_t from = parts->part[i].at, to = from + parts->part[i].n;
+
+        if (at >= to)
+            continue;
+        if (at < from && from < *end)
+            *end = from;
+        if (at >= from && to < *end)
+            *end = to;
+        return at >= from;
+    }
+    return false;
+}

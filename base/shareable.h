@@ -1,0 +1,39 @@
+/* What a copy of a library need not have itself: code and constants that its loader maps from the
+ * original, as the system's loader maps them for every process. */
+#ifndef BASE_SHAREABLE_H
+#define BASE_SHAREABLE_H
+
+#include <stdbool.h>
+
+#include "base/plan.h"
+#include "base/unread.h"
+
+#define EXTI_SHARED_MAX 4
+
+/* What a format tells of one file. */
+struct exti_shareable {
+    struct exti_range segments[EXTI_SHARED_MAX]; /* that are in memory as they are in the file */
+    size_t count;
+    /* Of each segment, how many bytes of the file from its first on are its own, or nobody's: an
+     * edit may let it grow into the rest of its last page. */
+    size_t own[EXTI_SHARED_MAX];
+    struct exti_unread holes; /* bytes of the segments that no loader looks at */
+    const char *none;         /* why there are no segments; NULL: there are some */
+};
+
+/* Gives the holes in the segments that a sealed plan leaves as they are.  Whoever loads the copy is
+ * to map each segment that has some. */
+void exti__shareable_left(const struct exti_shareable *s, const struct exti_plan *plan,
+                          struct exti_unread *left_out);
+
+bool exti__parts_same(const struct exti_unread *a, const struct exti_unread *b);
+uint64_t exti__parts_size(const struct exti_unread *parts);
+
+/* The bytes before the `i`th part, or those after the last up to `end`. */
+struct exti_range exti__parts_between(const struct exti_unread *parts, size_t i, size_t end);
+
+/* Whether the byte at `at` is in one of the parts; *end, an end past it, becomes the place where
+ * this changes if that comes first. */
+bool exti__parts_have(const struct exti_unread *parts, size_t at, size_t *end);
+
+#endif

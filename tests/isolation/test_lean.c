@@ -1,0 +1,386 @@
+/* Copies whose code and constants are mapped from their originals. */
+#define _GNU_SOURCE
+#include "tests/support/exti_test.h"
+
+#include <inttypes.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/ptrace.h>
+
+#include "tests/isolation/build.h"
+
+/* A library with so much code and so many constants that they are left out. */
+static const char large[] = "int count;\n"
+                            "const char constants[40000] = \"constant\";\n"
+                            "#define NOPS(n) __asm__(\".skip \" #n \", 0x90\")\n"
+                            "int next(void) { NOPS(40000); return ++count; }\n"
+                            "const char *constant(void) { return constants; }\n"
+                            "void *where(void) { return (void *)next; }\n";
+
+enum { LEFT_OUT = 64 << 10 }; /* at least: whole blocks, and the copy has some more of its own */
+
+/* What /proc/self/maps says is mapped at an address. */
+static const char *mapped_at(const void *address)
+{
+    const uintptr_t at = (uintptr_t)address;
+    FILE *f = fopen("/proc/self/maps", "r");
+    char line[1024], path[1024];
+    uintptr_t from, to;
+
+    want(f);
+    while (fgets(line, sizeof line, f)) {
+        path[0] = 0;
+        want(sscanf(line, "%" SCNxPTR "-%" SCNxPTR " %*s %*s %*s %*s %1023[^\n]", &from, &to,
+                    path) >= 2);
+        if (at >= from && at < to) {
+            fclose(f);
+            return iso_text("%s", path);
+        }
+    }
+    fprintf(stderr, "nothing is mapped there\n");
+    iso_fail_at(__FILE__, __LINE__);
+    return NULL;
+}
+
+static struct exti_ctx *open_with(const char *dir, uint32_t flags)
+{
+    struct exti_ctx_opts opts = iso_opts(dir ? in_tmp(dir) : NULL, NULL);
+
+    opts.flags = flags;
+    return iso_open_opts(&opts);
+}
+
+static const char *copy_of(struct exti_ctx *ctx, const char *original)
+{
+    const char *copy = NULL;
+    struct exti_error err = {0};
+
+    want_exti(exti_copy(ctx, original, &copy, &err), 0, &err);
+    return copy;
+}
+
+static size_t stored(const char *path)
+{
+    struct stat st;
+
+    want(stat(path, &st) == 0);
+    return (size_t)st.st_blocks * 512;
+}
+
+/* Whether the module's code comes from its original, as its constants then do. */
+static bool is_lean(struct exti_module *m, const char *original)
+{
+    const bool lean = strcmp(mapped_at(call_ptr(m, "where")), original) == 0;
+
+    want((strcmp(mapped_at(call_ptr(m, "constant")), original) == 0) == lean);
+    want_text(call_ptr(m, "constant"), "constant");
+    return lean;
+}
+
+ISO_CASE(code_and_constants_come_from_the_original)
+{
+    struct exti_module *m[2];
+    struct exti_ctx *ctx[2];
+
+    iso_build(large, "large.so", "");
+    for (int i = 0; i < 2; i++) {
+        ctx[i] = iso_open(i ? "b" : "a");
+        m[i] = iso_load(ctx[i], in_tmp("large.so"));
+        want(is_lean(m[i], in_tmp("large.so")));
+        want(stored(copy_of(ctx[i], in_tmp("large.so"))) + LEFT_OUT <= stored(in_tmp("large.so")));
+        want_text(mapped_at(iso_sym(m[i], "count")), i ? "/b/" : "/a/");
+    }
+    want_int(call_int(m[0], "next"), 1);
+    want_int(call_int(m[0], "next"), 2);
+    want_int(call_int(m[1], "next"), 1);
+    for (int i = 0; i < 2; i++) {
+        iso_prove_clean(ctx[i], 2);
+        iso_dir_clean(exti_ctx_dir(ctx[i]));
+        iso_close_ctx(ctx[i]);
+    }
+}
+
+/* The control of the case above. */
+ISO_CASE(full_copies_have_code_and_constants_of_their_own)
+{
+    struct exti_module *m;
+    struct exti_ctx *ctx;
+
+    iso_build(large, "large.so", "");
+    ctx = open_with("a", EXTI_CTX_FULL_COPIES);
+    m = iso_load(ctx, in_tmp("large.so"));
+    want(!is_lean(m, in_tmp("large.so")));
+    want(stored(copy_of(ctx, in_tmp("large.so"))) >= LEFT_OUT);
+    want_int(call_int(m, "next"), 1);
+    iso_close_ctx(ctx);
+}
+
+static void want_kind(uint32_t flags, bool lean)
+{
+    struct exti_ctx *ctx = open_with("a", flags);
+
+    want_int(is_lean(iso_load(ctx, in_tmp("large.so")), in_tmp("large.so")), lean);
+    iso_dir_clean(exti_ctx_dir(ctx));
+    iso_close_ctx(ctx);
+}
+
+/* Who may use lean copies can use full ones. */
+ISO_CASE(lean_copies_are_made_again_for_those_who_want_full_ones)
+{
+    iso_build(large, "large.so", "");
+    want_kind(0, true);
+    want_kind(EXTI_CTX_FULL_COPIES, false);
+    want_kind(0, false);
+}
+
+/* Copies for programs that load them themselves. */
+ISO_CASE(copies_for_others_are_full)
+{
+    struct exti_ctx *ctx;
+
+    iso_build(large, "large.so", "");
+    ctx = open_with("a", EXTI_CTX_COPY_ONLY);
+    want(stored(copy_of(ctx, in_tmp("large.so"))) >= LEFT_OUT);
+    iso_close_ctx(ctx);
+    ctx = open_with("a", EXTI_CTX_COPY_ONLY | EXTI_CTX_FOR_LOADING);
+    want(stored(copy_of(ctx, in_tmp("large.so"))) < LEFT_OUT);
+    iso_close_ctx(ctx);
+}
+
+static int count_finding(void *user, const struct exti_error *finding)
+{
+    (void)finding;
+    ++*(int *)user;
+    return 0;
+}
+
+static int findings_in(const char *dir)
+{
+    struct exti_error err = {0};
+    size_t findings = 0;
+    int told = 0;
+
+    want_exti(exti_dir_verify(dir, count_finding, &told, &findings, &err), 0, &err);
+    want_int(told, (long)findings);
+    return told;
+}
+
+/* A hole is part of the copy. */
+ISO_CASE(what_is_written_into_a_hole_is_found)
+{
+    static const char byte = 1;
+    char copy[1024];
+    struct exti_ctx *ctx;
+    int fd;
+
+    iso_build(large, "large.so", "");
+    ctx = iso_open("a");
+    snprintf(copy, sizeof copy, "%s", copy_of(ctx, in_tmp("large.so")));
+    iso_dir_clean(exti_ctx_dir(ctx));
+    iso_close_ctx(ctx);
+    fd = open(copy, O_WRONLY);
+    want(fd >= 0 && pwrite(fd, &byte, 1, lseek(fd, 0, SEEK_HOLE) + 100) == 1 && close(fd) == 0);
+    want(findings_in(in_tmp("a")) > 0);
+}
+
+/* Changes the last digit of the first offset. */
+static void change_left_out(const char *manifest)
+{
+    static char text[1 << 16];
+    FILE *f = fopen(manifest, "r+");
+    char *digits;
+    size_t n;
+
+    want(f && (n = fread(text, 1, sizeof text - 1, f)) > 0);
+    digits = strpbrk(strstr(text, "\"left_out\""), "0123456789");
+    digits += strspn(digits, "0123456789") - 1;
+    *digits = *digits == '1' ? '2' : '1';
+    rewind(f);
+    want(fwrite(text, 1, n, f) == n && fclose(f) == 0);
+}
+
+/* What the manifest says of a copy must follow from its source. */
+ISO_CASE(a_manifest_that_leaves_out_other_parts_is_found)
+{
+    struct exti_ctx *ctx;
+
+    iso_build(large, "large.so", "");
+    ctx = iso_open("a");
+    copy_of(ctx, in_tmp("large.so"));
+    iso_close_ctx(ctx);
+    change_left_out(in_tmp("a/manifest.json"));
+    want(findings_in(in_tmp("a")) > 0);
+}
+
+/* Their functions are called while references are bound, which is before the original is mapped. */
+ISO_CASE(libraries_whose_code_runs_early_are_full)
+{
+    static const char early[] = "static int one(void) { return 1; }\n"
+                                "static void *choose(void) { return (void *)one; }\n"
+                                "int chosen(void) __attribute__((ifunc(\"choose\")));\n";
+    static const char hidden[] = "static int one(void) { return 1; }\n"
+                                 "static void *choose(void) { return (void *)one; }\n"
+                                 "static int chosen(void) __attribute__((ifunc(\"choose\")));\n"
+                                 "int call(void) { return chosen(); }\n";
+    static const char user[] = "int chosen(void);\n"
+                               "int (*table[])(void) = {chosen};\n"
+                               "int by_table(void) { return table[0](); }\n";
+    struct exti_module *m;
+    struct exti_ctx *ctx = iso_open("a");
+
+    iso_build(iso_text("%s%s", large, early), "early.so", "-Wl,-soname,early.so");
+    m = iso_load(ctx, in_tmp("early.so"));
+    want(!is_lean(m, in_tmp("early.so")));
+    want_int(call_int(m, "chosen"), 1);
+    iso_build(iso_text("%s%s", large, user), "user.so",
+              iso_text("-L%s -l:early.so -Wl,-rpath,%s", iso_tmp, iso_tmp));
+    m = iso_load(ctx, in_tmp("user.so"));
+    want(is_lean(m, in_tmp("user.so")));
+    want_int(call_int(m, "by_table"), 1);
+    iso_build(iso_text("%s%s", large, hidden), "hidden.so", "");
+    m = iso_load(ctx, in_tmp("hidden.so"));
+    want(!is_lean(m, in_tmp("hidden.so")));
+    want_int(call_int(m, "call"), 1);
+    iso_close_ctx(ctx);
+}
+
+ISO_CASE(libraries_with_text_relocations_are_full)
+{
+    struct exti_module *m;
+    struct exti_ctx *ctx = iso_open("a");
+
+    /* 64-bit code cannot have them without a relocation of 64 bits. */
+    iso_build(iso_text("%s%s", large,
+                       "extern int count; __attribute__((section(\".text\"))) int *const "
+                       "pointer = &count;\n"),
+              "text.so", "-Wl,-z,notext 2>/dev/null");
+    want(system(iso_text("readelf -d '%s' | grep -q TEXTREL", in_tmp("text.so"))) == 0);
+    m = iso_load(ctx, in_tmp("text.so"));
+    want(!is_lean(m, in_tmp("text.so")));
+    want(*(int **)iso_sym(m, "pointer") == iso_sym(m, "count"));
+    iso_close_ctx(ctx);
+}
+
+/* ---- an original that is replaced ---- */
+
+static int replacements;
+
+/* A package manager would do that between the making of the copy and its loading. */
+static int replace_original(void *user, struct exti_ctx *ctx, const char *original,
+                            const char *copy)
+{
+    (void)user;
+    (void)ctx;
+    (void)copy;
+    if (strcmp(original, in_tmp("large.so")) == 0 && replacements-- > 0) {
+        copy_file(in_tmp("other.so"), in_tmp("new.so"));
+        want(rename(in_tmp("new.so"), in_tmp("large.so")) == 0);
+    }
+    return 0;
+}
+
+static int load_replaced(int times, struct exti_error *err)
+{
+    struct exti_hooks hooks = {.size = sizeof hooks, .before_load = replace_original};
+    struct exti_ctx_opts opts = iso_opts(in_tmp("a"), NULL);
+    struct exti_module *m = NULL;
+    struct exti_ctx *ctx;
+    int rc;
+
+    iso_build(large, "large.so", "-DMARK=1");
+    iso_build(iso_text("%sint other(void) { return 7; }\n", large), "other.so", "");
+    opts.hooks = &hooks;
+    replacements = times;
+    ctx = iso_open_opts(&opts);
+    rc = exti_load(ctx, in_tmp("large.so"), &m, err);
+    if (!rc) {
+        want(is_lean(m, in_tmp("large.so")));
+        want_int(call_int(m, "other"), 7);
+        want_int(call_int(m, "next"), 1);
+        iso_prove_clean(ctx, 2);
+    }
+    iso_close_ctx(ctx);
+    return rc;
+}
+
+ISO_CASE(the_copy_of_an_original_that_was_replaced_is_made_again)
+{
+    struct exti_error err = {0};
+
+    want_exti(load_replaced(1, &err), 0, &err);
+}
+
+ISO_CASE(an_original_that_keeps_being_replaced_is_an_error)
+{
+    struct exti_error err = {0};
+
+    want_exti(load_replaced(99, &err), EXTI_E_IO, &err);
+    want_int(err.os_error, ESTALE);
+    want_text(err.file, "large.so");
+}
+
+/* ---- processes and file systems that need full copies ---- */
+
+static void load_full(void *unused)
+{
+    struct exti_ctx *ctx;
+
+    (void)unused;
+    want(ptrace(PTRACE_TRACEME, 0, NULL, NULL) == 0);
+    ctx = iso_open("a");
+    want(!is_lean(iso_load(ctx, in_tmp("large.so")), in_tmp("large.so")));
+    iso_close_ctx(ctx);
+    _exit(0); /* the leak sanitizer would trace the process, too */
+}
+
+/* A debugger's breakpoints are in pages that would be mapped over. */
+ISO_CASE(a_traced_process_uses_full_copies)
+{
+    int status;
+    pid_t pid;
+
+    iso_build(large, "large.so", "");
+    want_kind(0, true);
+    pid = iso_spawn(load_full, NULL);
+    /* The child stops at each signal. */
+    while (waitpid(pid, &status, 0) == pid && WIFSTOPPED(status))
+        want(ptrace(PTRACE_CONT, pid, NULL, WSTOPSIG(status) == SIGCHLD ? 0 : WSTOPSIG(status)) ==
+             0);
+    want(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+ISO_CASE(originals_on_a_file_system_without_code_are_copied_whole)
+{
+    struct exti_ctx *ctx;
+
+    want(mkdir(in_tmp("noexec"), 0700) == 0);
+    if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
+        mount("none", in_tmp("noexec"), "tmpfs", MS_NOEXEC, NULL) != 0) {
+        fprintf(stderr, "needs to be root and to mount\n");
+        _exit(0);
+    }
+    iso_build(large, "noexec/large.so", "");
+    ctx = iso_open("a");
+    want(!is_lean(iso_load(ctx, in_tmp("noexec/large.so")), in_tmp("noexec/large.so")));
+    iso_close_ctx(ctx);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(code_and_constants_come_from_the_original),
+        cmocka_unit_test(full_copies_have_code_and_constants_of_their_own),
+        cmocka_unit_test(lean_copies_are_made_again_for_those_who_want_full_ones),
+        cmocka_unit_test(copies_for_others_are_full),
+        cmocka_unit_test(what_is_written_into_a_hole_is_found),
+        cmocka_unit_test(a_manifest_that_leaves_out_other_parts_is_found),
+        cmocka_unit_test(libraries_whose_code_runs_early_are_full),
+        cmocka_unit_test(libraries_with_text_relocations_are_full),
+        cmocka_unit_test(the_copy_of_an_original_that_was_replaced_is_made_again),
+        cmocka_unit_test(an_original_that_keeps_being_replaced_is_an_error),
+        cmocka_unit_test(a_traced_process_uses_full_copies),
+        cmocka_unit_test(originals_on_a_file_system_without_code_are_copied_whole),
+    };
+
+    return cmocka_run_group_tests_name("lean", tests, NULL, NULL);
+}
