@@ -185,4 +185,6 @@ def main():
     record.file.close()
 
 
-main()
+# Children of multiprocessing import this file, too.
+if __name__ == '__main__':
+    main()

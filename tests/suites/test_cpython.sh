@@ -8,9 +8,9 @@ modules='ctypes json sqlite3 decimal zlib hashlib'
 # These tests wait more than they compute.
 waiting='ssl threading'
 
-# Left out of everything: what tests the tools of a checkout of CPython and its own runner of tests, what runs for
-# hours or needs another system, and what does not end in 3.11 itself.
-left_out='regrtest tools peg_generator idle gdb lib2to3 zipfile64 devpoll msilib ossaudiodev startfile winconsoleio
+# Left out of everything: what tests the tools of a checkout of CPython and its own runner of tests, distutils,
+# which setuptools replaces, what runs for hours or needs another system, and what does not end in 3.11 itself.
+left_out='regrtest tools peg_generator distutils idle gdb lib2to3 zipfile64 devpoll msilib ossaudiodev startfile winconsoleio
 winreg winsound _xxsubinterpreters interpreters'
 every_module() { # EXE
     "$1" -c 'import pkgutil, sys, test
@@ -18,17 +18,19 @@ found = {m.name for m in pkgutil.iter_modules(test.__path__) if m.name.startswit
 print(*sorted(found - {"test_" + name for name in sys.argv[1:]}))' $left_out
 }
 
-# Debian has the tests in a separate package, and only its files are needed here.  $tmp/debian
-# becomes an environment of the system's interpreter in which it and its children find these files
-# first.
+# Debian has the tests in a separate package, and what supports them in the library's; of both only these files
+# are needed here, of the same version, which may be later than the interpreter's.  $tmp/debian becomes an
+# environment of the system's interpreter in which it and its children find these files first.
 with_debian_tests() {
-    local package="lib$(basename "$(readlink -f $system)")-testsuite" lib
+    local python lib deb
+    python=lib$(basename "$(readlink -f $system)")
     lib=$($system -c 'import sysconfig; print(sysconfig.get_path("stdlib"))')
     mkdir "$tmp/deb" "$tmp/tests"
-    (cd "$tmp/deb" && { apt-get download -qq "$package" ||
-        { apt-get update -qq && apt-get download -qq "$package"; }; }) >"$tmp/log" 2>&1 &&
-        dpkg -x "$tmp"/deb/*.deb "$tmp/deb" && cp -r "$lib/test" "$tmp/tests" &&
-        cp -r "$tmp/deb$lib/test" "$tmp/tests" && cp -r "$tmp/deb$lib/ctypes" "$tmp/tests" &&
+    (cd "$tmp/deb" && { apt-get download -qq "$python-testsuite" "$python-stdlib" ||
+        { apt-get update -qq && apt-get download -qq "$python-testsuite" "$python-stdlib"; }; }) >"$tmp/log" 2>&1 &&
+        for deb in "$tmp"/deb/*.deb; do dpkg -x "$deb" "$tmp/deb" || return; done &&
+        mkdir "$tmp/tests/ctypes" && cp -r "$tmp/deb$lib/test" "$tmp/tests" &&
+        cp -r "$tmp/deb$lib/ctypes/test" "$tmp/tests/ctypes" &&
         $system -m venv --without-pip --system-site-packages "$tmp/debian" &&
         echo "import sys; sys.path.insert(0, '$tmp/tests')" \
             >"$(echo "$tmp"/debian/lib/*/site-packages)/tests.pth"
