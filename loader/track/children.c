@@ -1,8 +1,11 @@
 #define _GNU_SOURCE
 #include "loader/track/children.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "base/mem.h"
 
@@ -92,6 +95,73 @@ void exti__children_forget(const struct exti_ctx *ctx)
         else
             i++;
     unlock_children(&signals);
+}
+
+/* ---- senders of signals ---- */
+
+/* Each is the child of the next, and so on. */
+#define GENERATIONS 16
+
+/* "/proc/PID/stat", by what a signal handler may call. */
+static void put_stat_path(char path[32], pid_t pid)
+{
+    char digits[12];
+    size_t n = 0, at = strlen("/proc/");
+
+    for (; pid > 0; pid /= 10)
+        digits[n++] = (char)('0' + pid % 10);
+    memcpy(path, "/proc/", at);
+    while (n)
+        path[at++] = digits[--n];
+    memcpy(path + at, "/stat", sizeof "/stat");
+}
+
+/* proc(5): the number of the parent is the second field behind the name, which is in brackets.  0:
+ * it is not known. */
+static pid_t parent_of(pid_t pid)
+{
+    char path[32], text[256];
+    const char *p;
+    ssize_t n;
+    pid_t parent = 0;
+    int fd;
+
+    put_stat_path(path, pid);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return 0;
+    n = read(fd, text, sizeof text - 1);
+    close(fd);
+    text[n > 0 ? n : 0] = 0;
+    p = strrchr(text, ')');
+    for (p = p && strlen(p) > 4 ? p + 4 : ""; *p >= '0' && *p <= '9'; p++)
+        parent = parent * 10 + (*p - '0');
+    return parent;
+}
+
+static struct exti_signals *signals_of(pid_t pid)
+{
+    struct exti_signals *s = NULL;
+    sigset_t signals;
+
+    lock_children(&signals);
+    for (size_t i = 0; i < count && !s; i++)
+        if (children[i].pid == pid)
+            s = atomic_load(&children[i].ctx->signals);
+    unlock_children(&signals);
+    return s;
+}
+
+struct exti_signals *exti__child_signals(pid_t pid)
+{
+    struct exti_signals *s = NULL;
+    const pid_t self = getpid();
+
+    for (int i = 0; i < GENERATIONS && pid > 1 && pid != self && !s; i++) {
+        s = signals_of(pid);
+        pid = s ? pid : parent_of(pid);
+    }
+    return s;
 }
 
 /* ---- forks ---- */

@@ -21,6 +21,10 @@ void exti__child_ended(pid_t pid); /* and has been waited for */
  * there are. */
 size_t exti__children_of(const struct exti_ctx *ctx, pid_t *out, size_t room);
 
+/* The signals of the context that has started the process, or its parent, or that one's parent, and
+ * so on; NULL: none has, or it has ended. */
+struct exti_signals *exti__child_signals(pid_t pid);
+
 void exti__children_forget(const struct exti_ctx *ctx);
 
 #else

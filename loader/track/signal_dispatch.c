@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "loader/track/address_map.h"
+#include "loader/track/children.h"
 #include "loader/track/timer_table.h"
 
 #define MARK 0x45000000u           /* upper bits of si_errno, then 16 of the number, 8 of si_code */
@@ -315,26 +316,51 @@ static bool is_to_thread(const siginfo_t *info)
     return (info->si_code == SI_TKILL && info->si_pid == getpid()) || info->si_code == SI_TIMER;
 }
 
+/* The signal is the context's alone: its thread for it gets it. */
+static void arrive_there(struct exti_signals *s, siginfo_t *info, void *context)
+{
+    const struct exti_signal_action a = exti__signal_action(s, info->si_signo);
+
+    if ((is_function(&a) || a.waited) && a.thread != this_thread()) {
+        siginfo_t marked = *info;
+
+        if (send_info(a.thread, exti__signals_number(s), &marked) == 0)
+            return;
+    }
+    arrive(s, info, context);
+}
+
 /* By timer_create(2) of a context; false: it is none's.  What the timer was told to have done with
  * the signal is done by the thread that handles it since. */
 static bool arrive_by_timer(siginfo_t *info, void *context)
 {
-    struct exti_signal_action a;
     struct exti_signals *s;
     bool deleted = false;
 
     s = info->si_code == SI_TIMER ? exti__timer_owner(info->si_timerid, &deleted) : NULL;
     if (!s || deleted)
         return deleted;
-    a = exti__signal_action(s, info->si_signo);
-    if ((is_function(&a) || a.waited) && a.thread != this_thread()) {
-        siginfo_t marked = *info;
-
-        if (send_info(a.thread, exti__signals_number(s), &marked) == 0)
-            return true;
-    }
-    arrive(s, info, context);
+    arrive_there(s, info, context);
     return true;
+}
+
+/* The context whose child, or child's child, has sent the signal by kill(2) or sigqueue(3). */
+static struct exti_signals *sender_of(const siginfo_t *info)
+{
+    const bool sent = info->si_code == SI_USER || info->si_code == SI_QUEUE;
+
+    return sent && info->si_pid != getpid() ? exti__child_signals(info->si_pid) : NULL;
+}
+
+/* To the context whose children send it, as to the process that has such children.  False: it is
+ * from elsewhere. */
+static bool arrive_from_child(siginfo_t *info, void *context)
+{
+    struct exti_signals *s = sender_of(info);
+
+    if (s)
+        arrive_there(s, info, context);
+    return s != NULL;
 }
 
 static bool arrive_at_thread(siginfo_t *info, void *context)
@@ -361,7 +387,7 @@ static void dispatch(int sig, siginfo_t *info, void *context)
         taken = call_program(info, context);
     else if (!arrive_by_timer(info, context))
         taken = is_to_thread(info) && arrive_at_thread(info, context);
-    if (!taken)
+    if (!taken && !arrive_from_child(info, context))
         arrive_from_outside(info, context, NULL);
     errno = error;
 }
@@ -376,10 +402,16 @@ void exti__signal_taken(const struct exti_signals *waiter, siginfo_t *info)
     if (take_mark(info) < 0 && waiter && !is_fault(info) && !is_programs_timer(info) &&
         !is_to_thread(info)) {
         siginfo_t seen = *info;
+        struct exti_signals *sender = sender_of(info);
 
+        if (sender == waiter)
+            return;
         /* No code was interrupted whose registers a handler could be shown. */
         memset(&nowhere, 0, sizeof nowhere);
-        arrive_from_outside(&seen, &nowhere, waiter);
+        if (sender)
+            arrive_there(sender, &seen, &nowhere);
+        else
+            arrive_from_outside(&seen, &nowhere, waiter);
     }
     errno = error;
 }

@@ -83,6 +83,24 @@ static const char source[] =
     "    }\n"
     "    return waitpid(pid, &status, 0) == pid ? status : -1;\n"
     "}\n"
+    "int t_child_sends(int s, int generations)\n"
+    "{\n"
+    "    int status;\n"
+    "    pid_t self = getpid(), pid = fork(), child = pid;\n"
+    "    while (!pid && --generations) {\n"
+    "        if ((pid = fork()))\n"
+    "            while (waitpid(pid, &status, 0) < 0 && errno == EINTR) ;\n"
+    "        if (pid) _exit(0);\n"
+    "    }\n"
+    "    if (!pid) {\n"
+    "        usleep(20000);\n"
+    "        status = kill(self, s) != 0;\n"
+    "        usleep(500000);\n" /* who has ended has no parent any more */
+    "        _exit(status);\n"
+    "    }\n"
+    "    while (waitpid(child, &status, 0) < 0 && errno == EINTR) ;\n"
+    "    return status;\n"
+    "}\n"
     "int t_sleep(int ms) { return usleep((unsigned)ms * 1000); }\n";
 
 struct signaller {
@@ -91,7 +109,7 @@ struct signaller {
     int (*set)(int sig, int flags), (*thread_kill)(pthread_t t, int sig), (*left)(void);
     int (*ignore)(int), (*set_default)(int), (*has)(int), (*raise)(int), (*kill)(int);
     int (*queue)(int), (*wait)(int), (*timer)(int), (*processor_timer)(int), (*alarm)(int);
-    int (*fault)(int), (*fork_kill)(int), (*sleep)(int);
+    int (*fault)(int), (*fork_kill)(int), (*sleep)(int), (*child_sends)(int sig, int generations);
 };
 
 static volatile int ended_by;
@@ -131,6 +149,7 @@ static struct signaller open_with(uint32_t flags, bool program)
         {&s.alarm, "t_alarm"},
         {&s.fault, "t_fault"},
         {&s.sleep, "t_sleep"},
+        {&s.child_sends, "t_child_sends"},
         {&s.fork_kill, "t_fork_kill"},
         {&s.processor_timer, "t_processor_timer"},
     };
@@ -365,6 +384,49 @@ ISO_CASE(a_signal_from_outside_reaches_each_context_on_its_thread)
     want_count(b.s.count, 2);
     iso_close_ctx(a.s.ctx);
     iso_close_ctx(b.s.ctx);
+}
+
+/* As to the process whose children they are. */
+ISO_CASE(what_children_send_reaches_their_context_alone)
+{
+    struct signaller a = open_signaller(), b = open_signaller();
+
+    program_sets(SIGUSR2);
+    want_int(a.set(SIGUSR2, 0), 0);
+    want_int(b.set(SIGUSR2, 0), 0);
+    want_int(a.child_sends(SIGUSR2, 1), 0);
+    want_count(a.count, 1);
+    want_int(a.child_sends(SIGUSR2, 3), 0);
+    want_count(a.count, 2);
+    want_int(*b.count, 0);
+    want_int(program_count, 0);
+    want_int(b.child_sends(SIGUSR2, 1), 0);
+    want_count(b.count, 1);
+    want_int(*a.count, 2);
+    /* The process itself: the control. */
+    want_int(kill(getpid(), SIGUSR2), 0);
+    want_count(a.count, 3);
+    want_count(b.count, 2);
+    want_count(&program_count, 1);
+    iso_close_ctx(a.ctx);
+    iso_close_ctx(b.ctx);
+}
+
+ISO_CASE(a_child_can_end_its_context_alone)
+{
+    struct signaller a = open_with(0, true), b = open_with(0, true);
+
+    want_int(b.set(SIGTERM, 0), 0);
+    /* So that the process has an action. */
+    want_int(a.set(SIGTERM, 0), 0);
+    want_int(a.set_default(SIGTERM), 0);
+    want_int(a.child_sends(SIGTERM, 1), 0);
+    for (int ms = 0; ms < 5000 && !ended_by; ms++)
+        usleep(1000);
+    want_int(ended_by, SIGTERM);
+    want_int(*b.count, 0);
+    iso_close_ctx(a.ctx);
+    iso_close_ctx(b.ctx);
 }
 
 ISO_CASE(contexts_on_one_thread_each_get_a_signal_once)
@@ -687,6 +749,8 @@ int main(void)
         cmocka_unit_test(what_the_program_sets_later_is_kept),
         cmocka_unit_test(flags_of_actions_are_kept),
         cmocka_unit_test(a_signal_from_outside_reaches_each_context_on_its_thread),
+        cmocka_unit_test(what_children_send_reaches_their_context_alone),
+        cmocka_unit_test(a_child_can_end_its_context_alone),
         cmocka_unit_test(contexts_on_one_thread_each_get_a_signal_once),
         cmocka_unit_test(a_context_can_wait_for_signals),
         cmocka_unit_test(what_a_context_takes_by_waiting_the_others_get_too),
