@@ -144,7 +144,7 @@ POSIX_SRCS := $(wildcard base/os/*_posix.c) loader/process/dl_posix.c loader/pro
 	loader/interpose/replacements.c
 ELF_SYSTEM_SRCS := base/os/sha256_nettle.c \
 	loader/process/constructors_elf.c loader/process/linkmap_elf.c loader/process/program_elf.c \
-	loader/process/original_pages_elf.c loader/process/provenance_elf.c \
+	loader/process/name_filter_elf.c loader/process/original_pages_elf.c loader/process/provenance_elf.c \
 	loader/process/tls_descriptor.c loader/process/tls_reference_elf.c \
 	loader/resolve/default_memo.c loader/resolve/elf_kind.c loader/resolve/ld_cache.c \
 	loader/resolve/search_elf.c loader/resolve/search_elf_open.c loader/resolve/search_host.c \
@@ -174,7 +174,7 @@ WINDOWS_SYSTEM_SRCS := $(wildcard base/os/*win32.c) \
 # Of two systems.
 ELF_OR_DARWIN_SRCS := loader/resolve/search_pe_list.c
 ELF_OR_WINDOWS_SRCS := loader/load/reference_target.c
-DARWIN_OR_WINDOWS_SRCS := loader/process/original_pages_none.c loader/process/program_none.c loader/process/provenance_none.c loader/process/tls_reference_none.c loader/resolve/search_elf_none.c
+DARWIN_OR_WINDOWS_SRCS := loader/process/name_filter_none.c loader/process/original_pages_none.c loader/process/program_none.c loader/process/provenance_none.c loader/process/tls_reference_none.c loader/resolve/search_elf_none.c
 SYSTEM_SRCS := $(POSIX_SRCS) $(ELF_SYSTEM_SRCS) $(DARWIN_SYSTEM_SRCS) $(WINDOWS_SYSTEM_SRCS) \
 	$(ELF_OR_DARWIN_SRCS) $(ELF_OR_WINDOWS_SRCS) $(DARWIN_OR_WINDOWS_SRCS)
 OWN_SYSTEM_SRCS := $(if $(on_windows),$(WINDOWS_SYSTEM_SRCS),$(POSIX_SRCS) $(ELF_OR_DARWIN_SRCS)) \

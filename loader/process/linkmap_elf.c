@@ -129,7 +129,7 @@ static bool is_wanted(const struct exti_loaded *lib, const ElfW(Sym) * s, const 
            strcmp(lib->strings + s->st_name, w->name) == 0;
 }
 
-static uint32_t gnu_hash(const char *name)
+uint32_t exti__name_hash(const char *name)
 {
     uint32_t h = 5381;
 
@@ -141,7 +141,7 @@ static uint32_t gnu_hash(const char *name)
 /* glibc, do_lookup_x: header, bloom words, buckets, chains. */
 static const ElfW(Sym) * find_by_gnu_hash(const struct exti_loaded *lib, const struct wanted *w)
 {
-    const uint32_t *table = lib->gnu_hash, h = gnu_hash(w->name);
+    const uint32_t *table = lib->gnu_hash, h = exti__name_hash(w->name);
     uint32_t buckets = table[0], first = table[1], words = table[2], shift = table[3], i;
     const ElfW(Addr) *bloom = (const void *)(table + 4);
     const uint32_t *bucket = (const void *)(bloom + words), *chain = bucket + buckets;
