@@ -189,7 +189,7 @@ static void change_left_out(const char *manifest)
     static char text[1 << 16];
     FILE *f = fopen(manifest, "r+");
     char *digits;
-    size_t n;
+    size_t n = 0;
 
     want(f && (n = fread(text, 1, sizeof text - 1, f)) > 0);
     digits = strpbrk(strstr(text, "\"left_out\""), "0123456789");
