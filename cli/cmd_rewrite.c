@@ -4,8 +4,10 @@
 #include <string.h>
 
 #include "cli/args/option.h"
+#include "cli/find/contexts.h"
 #include "cli/find/format.h"
 #include "cli/os/memory.h"
+#include "cli/os/path.h"
 #include "cli/output/json.h"
 #include "cli/output/message.h"
 #include "cli/output/text.h"
@@ -177,6 +179,21 @@ static int refuse_useless(const struct rewrite *r, const struct exti_image *im,
     return err->code;
 }
 
+/* What is not in its file cannot come into another one. */
+static int refuse_lean(const struct rewrite *r, struct exti_error *err)
+{
+    char *dir = cli_folder_of(r->file);
+    const bool lean = dir != NULL && cli_is_lean(r->file, dir);
+
+    free(dir);
+    if (!lean)
+        return 0;
+    *err = (struct exti_error){.code = EXTI_E_UNSUPPORTED, .offset = EXTI_NO_OFFSET};
+    strcpy(err->message, "is a lean copy, which leaves code and constants to its original; rewrite "
+                         "that one");
+    return err->code;
+}
+
 /* Gives the description of the result. */
 static int rewrite_file(const struct rewrite *r, struct exti_image **im, struct exti_error *err)
 {
@@ -185,6 +202,8 @@ static int rewrite_file(const struct rewrite *r, struct exti_image **im, struct 
 
     if (rc == 0)
         rc = refuse_useless(r, before, err);
+    if (rc == 0)
+        rc = refuse_lean(r, err);
     if (rc == 0)
         rc = exti_rewrite(r->file, r->out, &r->opts, err);
     exti_image_free(before);

@@ -3,7 +3,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "cli/args/option.h"
 #include "cli/find/contexts.h"
@@ -163,21 +162,6 @@ static int verify_dir(void *user, const char *dir)
     return conclude(v, dir, findings, good);
 }
 
-/* Whether `copy` is one that leaves code and constants to its original: its directory says so. */
-static bool is_lean(const char *copy, const char *dir)
-{
-    struct exti_copy_info info = {.size = sizeof info};
-    struct exti_dir *d = NULL;
-    bool lean = false;
-
-    if (!cli_is_context(dir) || !cli_worked(exti_dir_read(dir, &d, NULL)))
-        return false;
-    for (size_t i = 0; !lean && exti_dir_copy(d, i, &info) == 0; i++)
-        lean = info.shared_size != 0 && strcmp(cli_base_name(info.copy), cli_base_name(copy)) == 0;
-    exti_dir_free(d);
-    return lean;
-}
-
 static int refuse_lean(struct verify *v, const char *copy, const char *dir)
 {
     struct exti_error err = {.code = EXTI_E_UNSUPPORTED, .offset = EXTI_NO_OFFSET};
@@ -195,7 +179,7 @@ static int verify_file(struct verify *v, const char *copy, const char *original)
     char *dir = cli_folder_of(copy);
     struct exti_error err;
     size_t findings = 0;
-    int refused = dir != NULL && is_lean(copy, dir) ? refuse_lean(v, copy, dir) : CLI_OK;
+    int refused = dir != NULL && cli_is_lean(copy, dir) ? refuse_lean(v, copy, dir) : CLI_OK;
 
     free(dir);
     v->checked++;

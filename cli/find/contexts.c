@@ -19,6 +19,20 @@ bool cli_is_context(const char *dir)
     return yes;
 }
 
+bool cli_is_lean(const char *copy, const char *dir)
+{
+    struct exti_copy_info info = {.size = sizeof info};
+    struct exti_dir *d = NULL;
+    bool lean = false;
+
+    if (!cli_is_context(dir) || !cli_worked(exti_dir_read(dir, &d, NULL)))
+        return false;
+    for (size_t i = 0; !lean && exti_dir_copy(d, i, &info) == 0; i++)
+        lean = info.shared_size != 0 && strcmp(cli_base_name(info.copy), cli_base_name(copy)) == 0;
+    exti_dir_free(d);
+    return lean;
+}
+
 void cli_warn_untrusted(const char *dir)
 {
     struct exti_error err;

@@ -11,6 +11,9 @@
 /* Whether `dir` has a manifest. */
 bool cli_is_context(const char *dir);
 
+/* Whether `copy`, in the folder `dir`, is a copy that leaves code and constants to its original. */
+bool cli_is_lean(const char *copy, const char *dir);
+
 /* Prints a warning if others can change the context directory, which the commands that load and
  * copy refuse. */
 void cli_warn_untrusted(const char *dir);

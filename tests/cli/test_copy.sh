@@ -208,6 +208,10 @@ check lean_copies_for_contexts 0 'large.so -> '
 say $? code_and_constants_are_left_out
 run verify "$(copy_of_large)" --against large.so
 check a_lean_copy_is_verified_with_its_directory 1 "is a lean copy, .*: extisolate verify $T/ctx"
+run rewrite --id new.so "$(sed -n 's/^extisolate: \(.*\): is a lean.*/\1/p' err)" -o new.so
+check a_lean_copy_is_not_rewritten 1 'is a lean copy, .*; rewrite that one'
+[ ! -e new.so ]
+say $? nothing_is_written_for_it
 run list ctx
 check list_says_what_is_shared 0 '^  STATE +SIZE +SHARED +COPY +SOURCE$' \
     '^  fresh +[0-9.]+ kB +8[0-9]\.[0-9] kB +.*large.so$' '^  fresh +[0-9.]+ kB +- .*libtoyapi'
