@@ -201,7 +201,7 @@ struct exti_image_info {
     uint64_t overlay_size; /* bytes behind the last section, without a signature */
     uint32_t load_flags;   /* DependentLoadFlags: folders from which its libraries may be loaded */
     uint64_t tls_align;    /* ELF: alignment of the thread-local storage; otherwise 0 */
-    uint64_t shared_size;  /* ELF: bytes that lean copies map from this file; otherwise 0 */
+    uint64_t shared_size;  /* ELF: bytes that lean copies can map from this; otherwise 0 */
     const char *full;      /* ELF: why copies are never lean; NULL if they can be */
 };
 

@@ -98,7 +98,7 @@ static void print_lean(const struct exti_image_info *info)
 {
     cli_label("lean");
     if (info->full == NULL)
-        printf("yes: copies for contexts map %" PRIu64 " bytes of it\n", info->shared_size);
+        printf("yes: copies for contexts can map %" PRIu64 " bytes of it\n", info->shared_size);
     else
         printf("no: %s\n", info->full);
 }

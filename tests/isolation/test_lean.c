@@ -17,6 +17,9 @@ static const char large[] = "int count;\n"
                             "const char *constant(void) { return constants; }\n"
                             "void *where(void) { return (void *)next; }\n";
 
+/* GNU ld does so by itself on x86, but not on arm64. */
+#define SEPARATE "-Wl,-z,separate-code "
+
 enum { LEFT_OUT = 64 << 10 }; /* at least: whole blocks, and the copy has some more of its own */
 
 /* What /proc/self/maps says is mapped at an address. */
@@ -82,7 +85,7 @@ ISO_CASE(code_and_constants_come_from_the_original)
     struct exti_module *m[2];
     struct exti_ctx *ctx[2];
 
-    iso_build(large, "large.so", "");
+    iso_build(large, "large.so", SEPARATE);
     for (int i = 0; i < 2; i++) {
         ctx[i] = iso_open(i ? "b" : "a");
         m[i] = iso_load(ctx[i], in_tmp("large.so"));
@@ -106,7 +109,7 @@ ISO_CASE(full_copies_have_code_and_constants_of_their_own)
     struct exti_module *m;
     struct exti_ctx *ctx;
 
-    iso_build(large, "large.so", "");
+    iso_build(large, "large.so", SEPARATE);
     ctx = open_with("a", EXTI_CTX_FULL_COPIES);
     m = iso_load(ctx, in_tmp("large.so"));
     want(!is_lean(m, in_tmp("large.so")));
@@ -127,7 +130,7 @@ static void want_kind(uint32_t flags, bool lean)
 /* Who may use lean copies can use full ones. */
 ISO_CASE(lean_copies_are_made_again_for_those_who_want_full_ones)
 {
-    iso_build(large, "large.so", "");
+    iso_build(large, "large.so", SEPARATE);
     want_kind(0, true);
     want_kind(EXTI_CTX_FULL_COPIES, false);
     want_kind(0, false);
@@ -138,7 +141,7 @@ ISO_CASE(copies_for_others_are_full)
 {
     struct exti_ctx *ctx;
 
-    iso_build(large, "large.so", "");
+    iso_build(large, "large.so", SEPARATE);
     ctx = open_with("a", EXTI_CTX_COPY_ONLY);
     want(stored(copy_of(ctx, in_tmp("large.so"))) >= LEFT_OUT);
     iso_close_ctx(ctx);
@@ -173,7 +176,7 @@ ISO_CASE(what_is_written_into_a_hole_is_found)
     struct exti_ctx *ctx;
     int fd;
 
-    iso_build(large, "large.so", "");
+    iso_build(large, "large.so", SEPARATE);
     ctx = iso_open("a");
     snprintf(copy, sizeof copy, "%s", copy_of(ctx, in_tmp("large.so")));
     iso_dir_clean(exti_ctx_dir(ctx));
@@ -204,7 +207,7 @@ ISO_CASE(a_manifest_that_leaves_out_other_parts_is_found)
 {
     struct exti_ctx *ctx;
 
-    iso_build(large, "large.so", "");
+    iso_build(large, "large.so", SEPARATE);
     ctx = iso_open("a");
     copy_of(ctx, in_tmp("large.so"));
     iso_close_ctx(ctx);
@@ -228,16 +231,16 @@ ISO_CASE(libraries_whose_code_runs_early_are_full)
     struct exti_module *m;
     struct exti_ctx *ctx = iso_open("a");
 
-    iso_build(iso_text("%s%s", large, early), "early.so", "-Wl,-soname,early.so");
+    iso_build(iso_text("%s%s", large, early), "early.so", SEPARATE "-Wl,-soname,early.so");
     m = iso_load(ctx, in_tmp("early.so"));
     want(!is_lean(m, in_tmp("early.so")));
     want_int(call_int(m, "chosen"), 1);
     iso_build(iso_text("%s%s", large, user), "user.so",
-              iso_text("-L%s -l:early.so -Wl,-rpath,%s", iso_tmp, iso_tmp));
+              iso_text(SEPARATE "-L%s -l:early.so -Wl,-rpath,%s", iso_tmp, iso_tmp));
     m = iso_load(ctx, in_tmp("user.so"));
     want(is_lean(m, in_tmp("user.so")));
     want_int(call_int(m, "by_table"), 1);
-    iso_build(iso_text("%s%s", large, hidden), "hidden.so", "");
+    iso_build(iso_text("%s%s", large, hidden), "hidden.so", SEPARATE);
     m = iso_load(ctx, in_tmp("hidden.so"));
     want(!is_lean(m, in_tmp("hidden.so")));
     want_int(call_int(m, "call"), 1);
@@ -253,7 +256,7 @@ ISO_CASE(libraries_with_text_relocations_are_full)
     iso_build(iso_text("%s%s", large,
                        "extern int count; __attribute__((section(\".text\"))) int *const "
                        "pointer = &count;\n"),
-              "text.so", "-Wl,-z,notext 2>/dev/null");
+              "text.so", SEPARATE "-Wl,-z,notext 2>/dev/null");
     want(system(iso_text("readelf -d '%s' | grep -q TEXTREL", in_tmp("text.so"))) == 0);
     m = iso_load(ctx, in_tmp("text.so"));
     want(!is_lean(m, in_tmp("text.so")));
@@ -287,8 +290,8 @@ static int load_replaced(int times, struct exti_error *err)
     struct exti_ctx *ctx;
     int rc;
 
-    iso_build(large, "large.so", "-DMARK=1");
-    iso_build(iso_text("%sint other(void) { return 7; }\n", large), "other.so", "");
+    iso_build(large, "large.so", SEPARATE "-DMARK=1");
+    iso_build(iso_text("%sint other(void) { return 7; }\n", large), "other.so", SEPARATE);
     opts.hooks = &hooks;
     replacements = times;
     ctx = iso_open_opts(&opts);
@@ -339,7 +342,7 @@ ISO_CASE(a_traced_process_uses_full_copies)
     int status;
     pid_t pid;
 
-    iso_build(large, "large.so", "");
+    iso_build(large, "large.so", SEPARATE);
     want_kind(0, true);
     pid = iso_spawn(load_full, NULL);
     /* The child stops at each signal. */
@@ -359,7 +362,7 @@ ISO_CASE(originals_on_a_file_system_without_code_are_copied_whole)
         fprintf(stderr, "needs to be root and to mount\n");
         _exit(0);
     }
-    iso_build(large, "noexec/large.so", "");
+    iso_build(large, "noexec/large.so", SEPARATE);
     ctx = iso_open("a");
     want(!is_lean(iso_load(ctx, in_tmp("noexec/large.so")), in_tmp("noexec/large.so")));
     iso_close_ctx(ctx);
