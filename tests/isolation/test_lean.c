@@ -20,7 +20,7 @@ static const char large[] = "int count;\n"
 /* GNU ld does so by itself on x86, but not on arm64. */
 #define SEPARATE "-Wl,-z,separate-code "
 
-enum { LEFT_OUT = 64 << 10 }; /* at least: whole blocks, and the copy has some more of its own */
+enum { LEFT_OUT = 64 << 10 }; /* of 80,000 bytes at least, as blocks are left out whole */
 
 /* What /proc/self/maps says is mapped at an address. */
 static const char *mapped_at(const void *address)
@@ -62,12 +62,13 @@ static const char *copy_of(struct exti_ctx *ctx, const char *original)
     return copy;
 }
 
-static size_t stored(const char *path)
+/* The bytes of the file for which the file system has no block. */
+static long left_out(const char *path)
 {
     struct stat st;
 
     want(stat(path, &st) == 0);
-    return (size_t)st.st_blocks * 512;
+    return (long)(st.st_size - st.st_blocks * 512);
 }
 
 /* Whether the module's code comes from its original, as its constants then do. */
@@ -90,7 +91,7 @@ ISO_CASE(code_and_constants_come_from_the_original)
         ctx[i] = iso_open(i ? "b" : "a");
         m[i] = iso_load(ctx[i], in_tmp("large.so"));
         want(is_lean(m[i], in_tmp("large.so")));
-        want(stored(copy_of(ctx[i], in_tmp("large.so"))) + LEFT_OUT <= stored(in_tmp("large.so")));
+        want(left_out(copy_of(ctx[i], in_tmp("large.so"))) >= LEFT_OUT);
         want_text(mapped_at(iso_sym(m[i], "count")), i ? "/b/" : "/a/");
     }
     want_int(call_int(m[0], "next"), 1);
@@ -113,7 +114,7 @@ ISO_CASE(full_copies_have_code_and_constants_of_their_own)
     ctx = open_with("a", EXTI_CTX_FULL_COPIES);
     m = iso_load(ctx, in_tmp("large.so"));
     want(!is_lean(m, in_tmp("large.so")));
-    want(stored(copy_of(ctx, in_tmp("large.so"))) >= LEFT_OUT);
+    want(left_out(copy_of(ctx, in_tmp("large.so"))) < LEFT_OUT);
     want_int(call_int(m, "next"), 1);
     iso_close_ctx(ctx);
 }
@@ -143,10 +144,10 @@ ISO_CASE(copies_for_others_are_full)
 
     iso_build(large, "large.so", SEPARATE);
     ctx = open_with("a", EXTI_CTX_COPY_ONLY);
-    want(stored(copy_of(ctx, in_tmp("large.so"))) >= LEFT_OUT);
+    want(left_out(copy_of(ctx, in_tmp("large.so"))) < LEFT_OUT);
     iso_close_ctx(ctx);
     ctx = open_with("a", EXTI_CTX_COPY_ONLY | EXTI_CTX_FOR_LOADING);
-    want(stored(copy_of(ctx, in_tmp("large.so"))) < LEFT_OUT);
+    want(left_out(copy_of(ctx, in_tmp("large.so"))) >= LEFT_OUT);
     iso_close_ctx(ctx);
 }
 
@@ -342,6 +343,10 @@ ISO_CASE(a_traced_process_uses_full_copies)
     int status;
     pid_t pid;
 
+    if (getenv("EXTI_EMULATED")) {
+        fprintf(stderr, "the emulator of arm64 has no ptrace\n");
+        _exit(0);
+    }
     iso_build(large, "large.so", SEPARATE);
     want_kind(0, true);
     pid = iso_spawn(load_full, NULL);
