@@ -106,7 +106,8 @@ for path in ("/proc/self/smaps_rollup", "/proc/self/status"):
         key, _, value = line.partition(":")
         if key in ("Pss", "VmRSS"):
             kb[key] = int(value.split()[0])
-print("memory", kb["VmRSS"], kb["Pss"])
+# By one call: with PYTHONUNBUFFERED print would mix its words with those of another context.
+sys.stdout.write(f"memory {kb['VmRSS']} {kb['Pss']}\n")
 PY
 cat <<'TEXT'
   work.py: 20 million turns of a pure Python loop, then sorting, sines and roots of numpy arrays.
