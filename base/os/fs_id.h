@@ -25,6 +25,13 @@ static inline bool exti__fs_same_id(const struct exti_file_id *a, const struct e
            a->mtime_ns == b->mtime_ns && a->ctime_ns == b->ctime_ns;
 }
 
+/* Whether two looks at a file, at any time, saw the same version.  Device numbers do not count:
+ * they change from boot to boot. */
+static inline bool exti__fs_same_version(const struct exti_file_id *a, const struct exti_file_id *b)
+{
+    return a->size == b->size && a->mtime_ns == b->mtime_ns && a->inode == b->inode;
+}
+
 /* EXTI_E_IO with os_error ENOENT etc.; EXTI_E_IO too for directories and other non-files. */
 int exti__fs_id(const char *path, struct exti_file_id *out, struct exti_error *err);
 

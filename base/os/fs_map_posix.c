@@ -165,6 +165,21 @@ static void use_huge_pages(const struct exti_mapping *m)
 #endif
 }
 
+/* Has the kernel give all pages of the range at once, which takes less time than a fault for each;
+ * kernels before 5.14 refuse it, and give them one by one. */
+static void populate(const struct exti_mapping *m, struct exti_range r)
+{
+#ifdef MADV_POPULATE_WRITE
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE), from = r.at / page * page;
+
+    if (m->mapped && r.n > page)
+        madvise(m->p + from, r.at + r.n - from, MADV_POPULATE_WRITE);
+#else
+    (void)m;
+    (void)r;
+#endif
+}
+
 static int read_parts(int fd, const char *path, const struct exti_unread_ops *unread,
                       struct exti_mapping *m, struct exti_error *err)
 {
@@ -174,6 +189,7 @@ static int read_parts(int fd, const char *path, const struct exti_unread_ops *un
     for (size_t i = 0; i <= m->unread.count && !rc; i++) {
         const struct exti_range r = exti__parts_between(&m->unread, i, m->n);
 
+        populate(m, r);
         rc = read_range(fd, path, m, r.at, r.at + r.n, err);
     }
     return rc;
@@ -351,6 +367,7 @@ int exti__fs_map_image(const struct exti_mapping *source, uint64_t room, struct 
     for (size_t i = 0; i <= m.unread.count; i++) {
         const struct exti_range r = exti__parts_between(&m.unread, i, m.n);
 
+        populate(&m, r);
         memcpy(m.p + r.at, source->p + r.at, r.n);
     }
     *out = m;

@@ -46,12 +46,46 @@ static bool is_version_node(const struct elf_check *c, const GElf_Sym *s, const 
            exti__elf_versions(&c->before, is_definition, &search, NULL) > 0;
 }
 
-static void compare_symbol(struct elf_check *c, size_t i)
+/* The dynamic strings [from, to) are those that may have changed. */
+struct changed_strings {
+    uint64_t from, to;
+};
+
+/* Many at once, as names lie far from each other and are hardly ever changed. */
+static struct changed_strings find_changed(const struct elf_check *c)
+{
+    const struct exti_span b = c->before.strtab.s, a = c->after.strtab.s;
+    struct changed_strings r = {0, 0};
+    size_t n;
+
+    for (size_t at = 0; at < b.n; at += n) {
+        n = b.n - at < 4096 ? b.n - at : 4096;
+        if (at + n <= a.n && memcmp(a.p + at, b.p + at, n) == 0)
+            continue;
+        r.from = r.to ? r.from : at;
+        r.to = at + n;
+    }
+    while (r.from && b.p[r.from - 1])
+        r.from--;
+    return r;
+}
+
+static void compare_name(struct elf_check *c, size_t i)
 {
     const GElf_Sym *b = &c->before.sym[i], *a = &c->after.sym[i];
     const char *was = exti__elf_check_text(&c->before, b->st_name);
     const char *name = exti__elf_check_text(&c->after, a->st_name);
     const char *want = !was ? NULL : c->opts ? exti__elf_renamed(c, was) : name;
+
+    if (was && (!name || strcmp(name, want) != 0) && !(name && is_version_node(c, b, was, name)))
+        exti__elf_finding(c, exti__elf_sym_offset(&c->after, i),
+                          "DT_SYMTAB %zu: name \"%s\", not \"%s\"", i, name ? name : "(none)",
+                          want ? want : "(any)");
+}
+
+static void compare_symbol(struct elf_check *c, size_t i)
+{
+    const GElf_Sym *b = &c->before.sym[i], *a = &c->after.sym[i];
     const uint64_t at = exti__elf_sym_offset(&c->after, i);
 
     if (a->st_value != b->st_value || a->st_size != b->st_size)
@@ -64,14 +98,12 @@ static void compare_symbol(struct elf_check *c, size_t i)
         exti__elf_finding(
             c, at, "DT_SYMTAB %zu: section %u, st_other %u, st_info 0x%x, not %u, %u, 0x%x", i,
             a->st_shndx, a->st_other, a->st_info, b->st_shndx, b->st_other, b->st_info);
-    if (was && (!name || strcmp(name, want) != 0) && !(name && is_version_node(c, b, was, name)))
-        exti__elf_finding(c, at, "DT_SYMTAB %zu: name \"%s\", not \"%s\"", i,
-                          name ? name : "(none)", want ? want : "(any)");
 }
 
 int exti__elf_check_symbols(struct elf_check *c, struct exti_error *err)
 {
     const struct elf_file *b = &c->before, *a = &c->after;
+    const struct changed_strings changed = find_changed(c);
 
     (void)err;
     if (a->sym_count != b->sym_count) {
@@ -82,8 +114,14 @@ int exti__elf_check_symbols(struct elf_check *c, struct exti_error *err)
     /* Entry 0 is no symbol, so its fields are compared as bytes. */
     if (a->sym_count && memcmp(a->symtab.s.p, b->symtab.s.p, exti__elf_sym_size(b)) != 0)
         exti__elf_finding(c, a->symtab.s.base, "DT_SYMTAB 0: differs, but is not a symbol");
-    for (size_t i = 1; i < a->sym_count && !c->findings.stop; i++)
+    for (size_t i = 1; i < a->sym_count && !c->findings.stop; i++) {
+        const uint64_t name = b->sym[i].st_name;
+
         compare_symbol(c, i);
+        if (c->expect.rename_slots || a->sym[i].st_name != name ||
+            (name >= changed.from && name < changed.to))
+            compare_name(c, i);
+    }
     return 0;
 }
 

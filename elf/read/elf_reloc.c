@@ -1,26 +1,21 @@
 #include "elf/read/elf_reloc.h"
 
+#include "base/bytes.h"
 #include "base/checked.h"
 #include "base/error.h"
 
-/* gABI "Relocation": r_info.  MIPS64 has fields of its own, in either byte order: a symbol, and
- * three types of which the last byte is the first to apply. */
-static struct elf_reloc read_reloc(const struct elf_file *f, struct exti_cur *c)
+/* gABI "Relocation": r_info, which follows r_offset.  MIPS64 has fields of its own, in either byte
+ * order: a symbol, and three types of which the last byte is the first to apply. */
+static struct elf_reloc read_reloc(const struct elf_file *f, const uint8_t *entry)
 {
-    struct elf_reloc r;
+    const uint8_t *p = entry + (f->is64 ? 8 : 4);
     uint64_t info;
 
-    exti__cur_skip(c, f->is64 ? 8 : 4);
-    if (f->is64 && f->ehdr.e_machine == EM_MIPS) {
-        r.symbol = exti__cur_u32(c);
-        exti__cur_skip(c, 3);
-        r.type = exti__cur_u8(c);
-        return r;
-    }
-    info = f->is64 ? exti__cur_u64(c) : exti__cur_u32(c);
-    r.symbol = f->is64 ? info >> 32 : info >> 8;
-    r.type = (uint32_t)(f->is64 ? info : info & 0xff);
-    return r;
+    if (f->is64 && f->ehdr.e_machine == EM_MIPS)
+        return (struct elf_reloc){.symbol = exti__bytes_u32(p, f->big_endian), .type = p[7]};
+    info = f->is64 ? exti__bytes_u64(p, f->big_endian) : exti__bytes_u32(p, f->big_endian);
+    return (struct elf_reloc){.symbol = f->is64 ? info >> 32 : info >> 8,
+                              .type = (uint32_t)(f->is64 ? info : info & 0xff)};
 }
 
 /* How many entries at the start of a table of `size` bytes DT_RELACOUNT or DT_RELCOUNT calls
@@ -47,7 +42,6 @@ static int read_table(const struct elf_file *f, const struct reloc_tags *tags,
     const GElf_Dyn *at = exti__elf_tag(f, tags->at), *size = exti__elf_tag(f, tags->size);
     const size_t word = f->is64 ? 8 : 4, entry = word * (tags->rela ? 3u : 2u);
     uint64_t skipped, from;
-    struct exti_cur c;
     struct exti_span s;
     int rc;
 
@@ -62,15 +56,12 @@ static int read_table(const struct elf_file *f, const struct reloc_tags *tags,
     rc = exti__elf_bytes_at(f, from, size->d_un.d_val - skipped, "relocation table", &s, err);
     if (rc)
         return rc;
-    c = exti__cur(s, f->big_endian);
-    for (uint64_t i = 0; *more && i < s.n / entry; i++) {
-        struct elf_reloc r = read_reloc(f, &c);
+    for (size_t i = 0; *more && i < s.n / entry; i++) {
+        const struct elf_reloc r = read_reloc(f, s.p + i * entry);
 
-        if (tags->rela)
-            exti__cur_skip(&c, word);
         *more = each(user, &r);
     }
-    return exti__cur_end(&c, "relocation table", err);
+    return 0;
 }
 
 int exti__elf_each_reloc(const struct elf_file *f,

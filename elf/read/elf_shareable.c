@@ -73,11 +73,21 @@ static bool shares_pages(const struct elf_file *f, const GElf_Phdr *segment, uin
 
 /* Whether the segment is in memory as it is in the file, as long as loaders write to none that they
  * are not allowed to. */
-static bool is_shareable(const struct elf_file *f, const GElf_Phdr *segment, uint64_t page)
+static bool is_constant(const GElf_Phdr *segment)
 {
     return segment->p_type == PT_LOAD && (segment->p_flags & PF_R) && !(segment->p_flags & PF_W) &&
-           segment->p_filesz && segment->p_filesz == segment->p_memsz &&
-           !shares_pages(f, segment, page);
+           segment->p_filesz && segment->p_filesz == segment->p_memsz;
+}
+
+/* Why the segment stays in the copy all the same; NULL if it need not.  What a context's copy has
+ * of its own is in the headers and in tables that lie beside them. */
+static const char *why_kept(const struct elf_file *f, const GElf_Phdr *segment)
+{
+    if (!segment->p_offset)
+        return "its code lies in one segment with its headers (ld: -z separate-code)";
+    if (shares_pages(f, segment, exti__elf_page_size(f)))
+        return "its code lies in pages of memory with other segments (ld: -z separate-code)";
+    return NULL;
 }
 
 /* Whether the bytes are all of a section of code or constants.  gdb reads .eh_frame from the file
@@ -106,20 +116,36 @@ static size_t own_size(const struct elf_file *f, const GElf_Phdr *segment)
     return (size_t)(end - segment->p_offset);
 }
 
-/* Adds the segment and the holes in it. */
+static void find_holes(const struct elf_file *f, const struct exti_range *segment,
+                       struct exti_unread *out)
+{
+    out->count = 0;
+    for (size_t i = 0; i < f->unread.count; i++) {
+        const struct exti_range *part = &f->unread.part[i];
+
+        if (part->at >= segment->at && part->at + part->n <= segment->at + segment->n &&
+            is_hole(f, part))
+            out->part[out->count++] = *part;
+    }
+}
+
+/* Adds the segment with its holes, if it has any and need not stay. */
 static void add_segment(const struct elf_file *f, const GElf_Phdr *segment,
                         struct exti_shareable *out)
 {
     const struct exti_range r = {(size_t)segment->p_offset, (size_t)segment->p_filesz};
+    const char *why = why_kept(f, segment);
+    struct exti_unread holes;
 
+    find_holes(f, &r, &holes);
+    if (holes.count && why)
+        out->none = why;
+    if (!holes.count || why)
+        return;
     out->own[out->count] = own_size(f, segment);
     out->segments[out->count++] = r;
-    for (size_t i = 0; i < f->unread.count; i++) {
-        const struct exti_range *part = &f->unread.part[i];
-
-        if (part->at >= r.at && part->at + part->n <= r.at + r.n && is_hole(f, part))
-            out->holes.part[out->holes.count++] = *part;
-    }
+    for (size_t i = 0; i < holes.count; i++)
+        out->holes.part[out->holes.count++] = holes.part[i];
 }
 
 /* Segments come in the order of their addresses (elf_open.c), which need not be that of offsets. */
@@ -130,11 +156,15 @@ static void find_segments(const struct elf_file *f, struct exti_shareable *out)
     for (size_t i = 0; i < f->phnum && out->count < EXTI_SHARED_MAX; i++) {
         const GElf_Phdr *segment = &f->phdr[i];
 
-        if (!is_shareable(f, segment, exti__elf_page_size(f)) || segment->p_offset < end)
+        if (!is_constant(segment) || segment->p_offset < end)
             continue;
         add_segment(f, segment, out);
         end = (size_t)(segment->p_offset + segment->p_filesz);
     }
+    if (out->count)
+        out->none = NULL;
+    else if (!out->none)
+        out->none = "no section of code or constants is large enough";
 }
 
 int exti__elf_shareable(const struct elf_file *f, bool text_relocations, struct exti_shareable *out,
@@ -161,9 +191,5 @@ int exti__elf_shareable(const struct elf_file *f, bool text_relocations, struct 
         return 0;
     }
     find_segments(f, out);
-    if (!out->holes.count) {
-        out->count = 0;
-        out->none = "no section of code or constants is large enough";
-    }
     return 0;
 }

@@ -82,9 +82,6 @@ size_t exti__loaded_tls_module(const struct exti_loaded *lib);
 struct exti_layout exti__loaded_layout(const struct exti_loaded *lib);
 
 #if !defined(__APPLE__) && !defined(_WIN32)
-/* What DT_GNU_HASH knows a name by. */
-uint32_t exti__name_hash(const char *name);
-
 /* The value of a symbol that it defines, in some version: its address, or the offset of a
  * thread-local variable.  0 if it defines none. */
 uintptr_t exti__loaded_symbol(const struct exti_loaded *lib, const char *name);

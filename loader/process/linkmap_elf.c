@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "loader/process/elf_relocations.h"
+#include "loader/process/gnu_hash_elf.h"
 #include "loader/process/guarded_dl.h"
 
 #if defined(__GLIBC__)
@@ -129,36 +130,14 @@ static bool is_wanted(const struct exti_loaded *lib, const ElfW(Sym) * s, const 
            strcmp(lib->strings + s->st_name, w->name) == 0;
 }
 
-uint32_t exti__name_hash(const char *name)
-{
-    uint32_t h = 5381;
-
-    for (; *name; name++)
-        h = h * 33 + (uint8_t)*name;
-    return h;
-}
-
-/* glibc, do_lookup_x: header, bloom words, buckets, chains. */
 static const ElfW(Sym) * find_by_gnu_hash(const struct exti_loaded *lib, const struct wanted *w)
 {
-    const uint32_t *table = lib->gnu_hash, h = exti__name_hash(w->name);
-    uint32_t buckets = table[0], first = table[1], words = table[2], shift = table[3], i;
-    const ElfW(Addr) *bloom = (const void *)(table + 4);
-    const uint32_t *bucket = (const void *)(bloom + words), *chain = bucket + buckets;
-    const unsigned bits = sizeof *bloom * 8;
-    ElfW(Addr) word = bloom[h / bits % words];
+    const uint32_t *table = lib->gnu_hash, h = exti__gnu_hash(w->name);
     const ElfW(Sym) *symbols = lib->symbols;
 
-    if (!(word >> h % bits & word >> (h >> shift) % bits & 1))
-        return NULL;
-    for (i = bucket[h % buckets]; i; i++) {
-        uint32_t hash = chain[i - first];
-
-        if ((hash | 1) == (h | 1) && is_wanted(lib, &symbols[i], w))
+    for (uint32_t i = exti__gnu_hash_next(table, h, 0); i; i = exti__gnu_hash_next(table, h, i))
+        if (is_wanted(lib, &symbols[i], w))
             return &symbols[i];
-        if (hash & 1)
-            return NULL;
-    }
     return NULL;
 }
 

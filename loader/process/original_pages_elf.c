@@ -89,8 +89,7 @@ int exti__map_original(const struct exti_loaded *lib, const char *original,
 
     if (rc)
         return rc;
-    /* Device numbers change from boot to boot. */
-    if (f.id.size != id->size || f.id.inode != id->inode || f.id.mtime_ns != id->mtime_ns)
+    if (!exti__fs_same_version(&f.id, id))
         rc = exti__fail_io(err, ESTALE, original, "has changed since its copy was made");
     else
         rc = map_segments(lib, (int)f.handle, left_out, err);

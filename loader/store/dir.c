@@ -249,7 +249,7 @@ static int check_copy(struct dir_check *c, size_t i, struct exti_error *err)
 
     if (rc)
         return rc;
-    if (exti__same_version(exti__inspected_id(im), &e->id))
+    if (exti__fs_same_version(exti__inspected_id(im), &e->id))
         rc = check_edits(c, i, im, err);
     else
         report_fault(c, c->dir->copies[i], EXTI_E_CHECK, EXTI_NO_OFFSET, states[EXTI_COPY_STALE]);

@@ -126,7 +126,7 @@ static int update_api(struct exti_store *s, const char *source, const struct ext
     }
     if (rc || (same && state == EXTI_COPY_FRESH))
         return rc;
-    return make_api(s, source, &id, im, same && exti__same_version(&id, &m->api.id), err);
+    return make_api(s, source, &id, im, same && exti__fs_same_version(&id, &m->api.id), err);
 }
 
 int exti__store_ensure_api(struct exti_store *s, const char *source,

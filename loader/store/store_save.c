@@ -13,7 +13,6 @@
 #include "loader/resolve/absent.h"
 #include "loader/store/store_graph.h"
 #include "loader/store/store_lock.h"
-#include "loader/store/store_state.h"
 
 /* Saving takes time in proportion to the entries, so it may take at most this fraction of the time.
  * What a kill loses in between is only done again. */
@@ -112,7 +111,7 @@ int exti__store_reload(struct exti_store *s, struct exti_error *err)
     struct exti_file_id id = {0};
     int rc = 0;
 
-    if (s->one_shot || (!manifest_file_id(s, &id) && exti__same_version(&id, &s->manifest_id)))
+    if (s->one_shot || (!manifest_file_id(s, &id) && exti__fs_same_version(&id, &s->manifest_id)))
         return 0;
     rc = exti__store_load_manifest(s, &fresh, &e);
     if (rc == EXTI_E_IO && e.os_error == ENOENT)

@@ -8,11 +8,6 @@
 #include "loader/resolve/absent.h"
 #include "loader/store/copy_identity.h"
 
-bool exti__same_version(const struct exti_file_id *a, const struct exti_file_id *b)
-{
-    return a->size == b->size && a->mtime_ns == b->mtime_ns && a->inode == b->inode;
-}
-
 /* How the entry stands to its source: never EXTI_COPY_MISSING. */
 static enum exti_copy_state source_state(const struct exti_manifest *m, const struct exti_entry *e)
 {
@@ -22,8 +17,8 @@ static enum exti_copy_state source_state(const struct exti_manifest *m, const st
 
     if (rc)
         return exti__is_unseen(rc, &why) ? EXTI_COPY_UNKNOWN : EXTI_COPY_ORPHAN;
-    return exti__same_version(&id, &e->id) && e->generation == m->generation ? EXTI_COPY_FRESH
-                                                                             : EXTI_COPY_STALE;
+    return exti__fs_same_version(&id, &e->id) && e->generation == m->generation ? EXTI_COPY_FRESH
+                                                                                : EXTI_COPY_STALE;
 }
 
 enum exti_copy_state exti__entry_state(const char *copy, const struct exti_manifest *m,

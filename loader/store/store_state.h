@@ -14,10 +14,6 @@ enum exti_copy_state exti__entry_state(const char *copy, const struct exti_manif
  * recorded; so is the hash of a copy that has none, where it can be saved.  The mutex is held. */
 enum exti_copy_state exti__store_copy_state(struct exti_store *s, const struct exti_entry *e);
 
-/* Whether two looks at a file saw the same version.  Device numbers do not count: they change
- * from boot to boot. */
-bool exti__same_version(const struct exti_file_id *a, const struct exti_file_id *b);
-
 /* Whether a power loss may have torn the copy.  Within the boot that wrote it there was none:
  * every reader sees the page cache.  True too of copies that an earlier version has recorded. */
 bool exti__store_may_be_torn(const struct exti_store *s, const struct exti_entry *e);

@@ -4,12 +4,12 @@
 
 #include "base/error.h"
 #include "base/mem.h"
+#include "base/os/fs_id.h"
 #include "base/os/fs_owner.h"
 #include "base/path.h"
 #include "loader/process/original_pages.h"
 #include "loader/rewrite/rewrite.h"
 #include "loader/store/copy_identity.h"
-#include "loader/store/store_state.h"
 
 /* Whether the file `path`, and not one behind a link, is there and as it should be, and nobody else
  * can change it. */
@@ -37,7 +37,7 @@ int exti__store_write(const struct exti_store *s, const struct exti_image *im,
         exti__free(path);
         return rc;
     }
-    if (!exti__same_version(&r.id, &e->id))
+    if (!exti__fs_same_version(&r.id, &e->id))
         rc = exti__fail_io(err, ESTALE, e->source, "changed while it was being copied; try again");
     /* Hashing takes about as long as writing, so other copies are hashed when they turn out to be
      * used again: see exti__store_copy_state. */

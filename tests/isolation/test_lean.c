@@ -323,6 +323,29 @@ ISO_CASE(an_original_that_keeps_being_replaced_is_an_error)
     want_text(err.file, "large.so");
 }
 
+static void want_inspected(const char *link_with, const char *why)
+{
+    struct exti_image_info info = {.size = sizeof info};
+    struct exti_image *image = NULL;
+    struct exti_error err = {0};
+
+    iso_build(large, "linked.so", link_with);
+    want_exti(exti_inspect(in_tmp("linked.so"), &image, &err), 0, &err);
+    want_int(exti_image_info(image, &info), 0);
+    if (why)
+        want_text(info.full, why);
+    want_int(info.full == NULL, !why);
+    want_int(info.shared_size >= LEFT_OUT, !why);
+    exti_image_free(image);
+}
+
+ISO_CASE(inspect_says_what_keeps_a_file_full)
+{
+    want_inspected(SEPARATE, NULL);
+    want_inspected("-Wl,-z,noseparate-code", "in one segment with its headers");
+    want_inspected(SEPARATE "-Wl,-z,max-page-size=64", "in pages of memory with other segments");
+}
+
 /* ---- processes and file systems that need full copies ---- */
 
 static void load_full(void *unused)
@@ -384,6 +407,7 @@ int main(void)
         cmocka_unit_test(a_manifest_that_leaves_out_other_parts_is_found),
         cmocka_unit_test(libraries_whose_code_runs_early_are_full),
         cmocka_unit_test(libraries_with_text_relocations_are_full),
+        cmocka_unit_test(inspect_says_what_keeps_a_file_full),
         cmocka_unit_test(the_copy_of_an_original_that_was_replaced_is_made_again),
         cmocka_unit_test(an_original_that_keeps_being_replaced_is_an_error),
         cmocka_unit_test(a_traced_process_uses_full_copies),
