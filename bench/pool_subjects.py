@@ -8,6 +8,7 @@ import json
 import multiprocessing
 import sys
 import time
+import types
 import warnings
 
 MEGABYTES = 100
@@ -134,6 +135,17 @@ class Direct(Subject):
     map = search = start
 
 
+class OfProgram(Direct):
+    """Likewise, of a function of the program itself, which no other interpreter can import."""
+
+    def empty(self):
+        own = types.FunctionType(nothing.__code__, vars(sys.modules["__main__"]))
+        return best_per_call(self.interp.call, own)
+
+    def arrays(self):
+        return "-"
+
+
 def processes(method, backend=None):
     context = multiprocessing.get_context(method)
     return Subject(lambda n: futures.ProcessPoolExecutor(n, context), backend, 25)
@@ -184,6 +196,7 @@ SUBJECTS = {
     "sub-interpreters": SubInterpreters,
     "free threads": FreeThreads,
     "Interpreter.call": Direct,
+    "Interpreter.call, the program's own": OfProgram,
 }
 
 

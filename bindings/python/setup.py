@@ -107,6 +107,7 @@ setup(
             extra_compile_args=[
                 "-std=c11",
                 "-fvisibility=hidden",
+                "-fno-plt",
                 "-iquote",
                 str(TOP),
                 "-Wall",

@@ -114,7 +114,7 @@ static PyObject *call(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObj
         return NULL;
     }
     if (!names)
-        target = pkg_target_of(args[0]);
+        target = pkg_target_of(args[0], ((struct caller *)self)->id);
     if (target)
         result = call_plain((void *)self, target, args + 1, n - 1);
     Py_XDECREF(target);

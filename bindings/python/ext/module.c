@@ -13,6 +13,8 @@
 #include "bindings/python/ext/proof.h"
 #include "bindings/python/ext/queues.h"
 #include "bindings/python/ext/release.h"
+#include "bindings/python/ext/state.h"
+#include "bindings/python/ext/target.h"
 #include "bindings/python/ext/values.h"
 
 static const struct pkg_core own_core = {
@@ -356,6 +358,16 @@ static PyObject *is_plain(PyObject *module, PyObject *args)
     return PyBool_FromLong(pkg_values_plain(object, policy));
 }
 
+static PyObject *is_unchanged(PyObject *module, PyObject *entry)
+{
+    (void)module;
+    if (!PyTuple_Check(entry)) {
+        PyErr_SetString(PyExc_TypeError, "it is no entry");
+        return NULL;
+    }
+    return PyBool_FromLong(pkg_target_unchanged(entry));
+}
+
 /* Raises an exception in a thread of this interpreter; None: takes back one that waits. */
 static PyObject *raise_in(PyObject *module, PyObject *args)
 {
@@ -412,6 +424,7 @@ static PyMethodDef methods[] = {
     {"why_no_directory", why_no_directory, METH_VARARGS, NULL},
     {"prove", pkg_proof_prove, METH_VARARGS, NULL},
     {"plain", is_plain, METH_VARARGS, NULL},
+    {"unchanged", is_unchanged, METH_O, NULL},
     {"holds", pkg_holds, METH_VARARGS, NULL},
     {"raise_in", raise_in, METH_VARARGS, NULL},
     {"lingering", count_lingering, METH_NOARGS, NULL},
@@ -460,6 +473,13 @@ static int add_exceptions(PyObject *module)
     return PyObject_SetAttrString(module, "InterpreterNotFoundError", pkg_state.not_found);
 }
 
+static int add_dict(PyObject *module, const char *name, PyObject **dict)
+{
+    if (!*dict)
+        *dict = PyDict_New();
+    return *dict ? PyObject_SetAttrString(module, name, *dict) : -1;
+}
+
 /* Its state is the process's, and threads find their state in the main interpreter only. */
 static int fill_module(PyObject *module)
 {
@@ -470,9 +490,8 @@ static int fill_module(PyObject *module)
     }
     if (!pkg_state.core)
         pkg_state.core = &own_core;
-    if (!pkg_state.targets)
-        pkg_state.targets = PyDict_New();
-    if (!pkg_state.targets || PyObject_SetAttrString(module, "targets", pkg_state.targets) < 0)
+    if (add_dict(module, "targets", &pkg_state.targets) < 0 ||
+        add_dict(module, "kept", &pkg_state.kept) < 0)
         return -1;
     if (add_exceptions(module) < 0 || pkg_caller_add(module) < 0)
         return -1;

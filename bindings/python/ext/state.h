@@ -13,6 +13,7 @@ struct pkg_state {
     /* The package's functions of these names (_dispatch.py). */
     PyObject *dispatch, *answered, *failed, *adopt_thread;
     PyObject *targets; /* of functions that imports find: "module:qualname" as bytes */
+    PyObject *kept;    /* what others keep for this interpreter (_kept.py) */
     PyObject *wanted;  /* asked whether SIGINT is to interrupt; only in the main one */
     PyObject *error, *not_found, *exited;
 };

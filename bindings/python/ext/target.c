@@ -14,12 +14,68 @@ static struct parts {
     PyObject *names;         /* its dict, if that has the first name of the path; borrowed */
 } known[256];
 
-PyObject *pkg_target_of(PyObject *function)
+/* ---- what is kept ---- */
+
+/* The places of a tuple of _kept.py, Entry. */
+enum { PLACES, TARGET, ATTRIBUTES, NAMES, VALUES, ABSENT, GLOBALS };
+
+static int has_attribute(PyObject *object, PyObject *name, PyObject *want)
+{
+    PyObject *found = PyObject_GetAttr(object, name);
+
+    if (!found)
+        PyErr_Clear();
+    Py_XDECREF(found);
+    return found == want; /* which is alive, so that nothing else has its address */
+}
+
+int pkg_target_unchanged(PyObject *entry)
+{
+    PyObject *attributes = PyTuple_GetItem(entry, ATTRIBUTES);
+    PyObject *names = PyTuple_GetItem(entry, NAMES), *values = PyTuple_GetItem(entry, VALUES);
+    PyObject *absent = PyTuple_GetItem(entry, ABSENT), *globals = PyTuple_GetItem(entry, GLOBALS);
+    int same = 1;
+
+    for (Py_ssize_t i = 0; same && i < PyTuple_Size(attributes); i += 3)
+        same = has_attribute(PyTuple_GetItem(attributes, i), PyTuple_GetItem(attributes, i + 1),
+                             PyTuple_GetItem(attributes, i + 2));
+    for (Py_ssize_t i = 0; same && i < PyTuple_Size(names); i++)
+        same = PyDict_GetItemWithError(globals, PyTuple_GetItem(names, i)) ==
+               PyTuple_GetItem(values, i);
+    for (Py_ssize_t i = 0; same && i < PyTuple_Size(absent); i++)
+        same = !PyDict_GetItemWithError(globals, PyTuple_GetItem(absent, i));
+    return same;
+}
+
+static int is_kept_by(PyObject *entry, unsigned long long id)
+{
+    PyObject *number = PyLong_FromUnsignedLongLong(id);
+    int kept = number ? PySet_Contains(PyTuple_GetItem(entry, PLACES), number) : 0;
+
+    Py_XDECREF(number);
+    PyErr_Clear();
+    return kept == 1;
+}
+
+/* Borrowed. */
+static PyObject *kept_name(PyObject *function, unsigned long long id)
+{
+    PyObject *entry = PyDict_GetItemWithError(pkg_state.kept, function);
+
+    if (!entry || entry == Py_None || !is_kept_by(entry, id) || !pkg_target_unchanged(entry))
+        return NULL;
+    return PyTuple_GetItem(entry, TARGET);
+}
+
+PyObject *pkg_target_of(PyObject *function, unsigned long long id)
 {
     PyObject *name = NULL;
 
-    if (Py_TYPE(function) == Py_TYPE(pkg_state.dispatch)) /* others' __hash__ may do anything */
-        name = PyDict_GetItemWithError(pkg_state.targets, function);
+    if (Py_TYPE(function) != Py_TYPE(pkg_state.dispatch)) /* others' __hash__ may do anything */
+        return NULL;
+    name = PyDict_GetItemWithError(pkg_state.targets, function);
+    if (!name)
+        name = kept_name(function, id);
     Py_XINCREF(name);
     return name;
 }

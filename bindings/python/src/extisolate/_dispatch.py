@@ -10,7 +10,7 @@ import traceback
 from types import BuiltinFunctionType, FunctionType, SimpleNamespace, TracebackType
 from typing import Any, Callable
 
-from . import _extisolate, _functions, _memory, _pickling
+from . import _extisolate, _functions, _kept, _memory, _pickling
 
 DONE, RAISED = range(2)
 
@@ -116,7 +116,11 @@ def _invoke(kind: int, target: str | None, message: tuple[Any, ...]) -> Any:
     function, args, kwargs = _unpack("args", kind, *message)
     if type(function) is BuiltinFunctionType:
         return _in_main(function, args, kwargs)
-    return (_resolve(target) if target is not None else function)(*args, **kwargs)
+    if function is None and target is not None:
+        function = _resolve(target)
+    elif target is not None:
+        _kept.keep(target, function)
+    return function(*args, **kwargs)
 
 
 def dispatch(policy: int, target: str | None, kind: int, *message: Any) -> tuple[Any, ...]:
@@ -161,14 +165,19 @@ def _remote(module: str, qualname: str, text: str, formatted: str, pickled: Any)
     )
 
 
-def message_of(
-    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], policy: int
+def _message_of(
+    function: Callable[..., Any] | None,
+    target: str | None,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    policy: int,
 ) -> tuple[Any, ...]:
-    """Give what ``dispatch`` is called with to call a function."""
-    target = target_of(function)
-    if target is not None and not kwargs and _extisolate.plain(args, policy):
+    """Give what ``dispatch`` is called with: to call the function, which is kept there as the
+    target, if that is one; or without a function to call the target.
+    """
+    if function is None and not kwargs and _extisolate.plain(args, policy):
         return (policy, target, _pickling.PLAIN, args)
-    given = (function if target is None else None, _pickling.light(args), kwargs)
+    given = (function, _pickling.light(args), kwargs)
     return (policy, target, *_pickling.pack(given, policy))
 
 
@@ -178,7 +187,16 @@ class Caller(_extisolate.Caller):
     def _call_pickled(
         self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
-        return self._call_dispatcher(message_of(function, args, kwargs, self._policy))
+        target = target_of(function)
+        entry = _kept.entry_of(function) if target is None else None
+        if entry is not None:
+            target = entry[1].decode()
+        known = target is not None and (entry is None or self._id in entry[0])
+        message = _message_of(None if known else function, target, args, kwargs, self._policy)
+        result = self._call_dispatcher(message)
+        if entry is not None:
+            entry[0].add(self._id)
+        return result
 
     def _answered(self, answer: tuple[Any, ...]) -> Any:
         if answer[0] == DONE:

@@ -8,21 +8,21 @@ import os
 import runpy
 import sys
 import types
-from types import CellType, CodeType, FunctionType
+from types import BuiltinFunctionType, CellType, CodeType, FunctionType
 from typing import Any
 
 # What the main interpreter's program is called there, and where it is imported.
 MAIN_NAMES = ("__main__", "__mp_main__")
 
 
-def importable(function: FunctionType) -> bool:
+def importable(named: FunctionType | BuiltinFunctionType | type) -> bool:
     """Tell whether other interpreters find it by its name."""
-    if function.__module__ in MAIN_NAMES:
+    if named.__module__ in MAIN_NAMES:
         return False
-    found: Any = sys.modules.get(function.__module__)
-    for name in function.__qualname__.split("."):
+    found: Any = sys.modules.get(named.__module__)
+    for name in named.__qualname__.split("."):
         found = getattr(found, name, None)
-    return found is function
+    return found is named
 
 
 def _names(code: CodeType) -> set[str]:

@@ -13,7 +13,7 @@ import warnings
 import weakref
 from typing import TYPE_CHECKING, Any, Callable, ClassVar, NamedTuple
 
-from . import _dispatch, _extisolate, _memory, _output, _pickling, _settings
+from . import _dispatch, _extisolate, _kept, _memory, _output, _pickling, _settings
 from ._extisolate import InterpreterError, InterpreterNotFoundError
 from ._numbered import Numbered
 from ._settings import Settings
@@ -150,6 +150,7 @@ class Interpreter(_dispatch.Caller, Numbered):
         if closed is None:
             raise InterpreterError("memory of the interpreter is in use")
         self._owned = False
+        _kept.forget(self._id)
         _, mapped, _, report = closed
         if mapped:
             warnings.warn(

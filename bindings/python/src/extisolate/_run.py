@@ -156,7 +156,7 @@ class _Program(threading.Thread):
             try:
                 self.status = interp.call(execute, *self.program)
             except InterpreterExitedError as e:  # os._exit
-                self.status = e.status
+                self.status = 1 if e.status is None else e.status
             finally:
                 _close(interp, self.ended)
         except BaseException as e:
