@@ -11,13 +11,15 @@ struct ids {
     size_t count;
 };
 
-/* Of threads that finalisation joins: threading's, but for daemons and the main thread. */
+/* Of threads that finalisation joins: threading's, but for daemons, the main thread and those that
+ * the program has come with, which live on. */
 static struct pyobj *joined_threads(const struct pyrt_api *py)
 {
     static const char source[] =
         "import threading\n"
         "ids = [t.native_id for t in threading.enumerate()\n"
-        "       if t.native_id and not t.daemon and t is not threading.main_thread()]\n";
+        "       if t.native_id and not t.daemon and t is not threading.main_thread()\n"
+        "       and not isinstance(t, threading._DummyThread)]\n";
     struct pyobj *names = extipy__source_run(py, source), *ids = NULL;
 
     if (names)

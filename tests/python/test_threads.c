@@ -1,6 +1,7 @@
 /* Host threads enter contexts, nested and in circles, leave them and detach. */
 #include "tests/python/support/host.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
@@ -388,6 +389,46 @@ static void closing_tells_who_has_not_detached(void **state)
     assert_int_equal(threads, 0);
 }
 
+static atomic_int sleeps;
+
+/* In the place of the C library's, for the library under test too. */
+__attribute__((visibility("default"))) int nanosleep(const struct timespec *span,
+                                                     struct timespec *left)
+{
+    const int error = clock_nanosleep(CLOCK_REALTIME, 0, span, left);
+
+    atomic_fetch_add(&sleeps, 1);
+    errno = error;
+    return error ? -1 : 0;
+}
+
+static void *import_threading(void *arg)
+{
+    enter(0);
+    run_inside(0, "import threading\n"); /* whose main thread is this one */
+    leave(0);
+    return arg;
+}
+
+/* To the context's threading they are threads like others, which it does not join. */
+static void closing_does_not_wait_for_the_programs_threads(void **state)
+{
+    pthread_t first;
+
+    (void)state;
+    open_all(1);
+    start(&first, import_threading, NULL);
+    join(first);
+    enter(0);
+    run_inside(0, "import threading\n"
+                  "threading.current_thread().__dict__['_daemonic'] = False\n"
+                  "assert not threading.current_thread().daemon\n");
+    leave(0);
+    atomic_store(&sleeps, 0);
+    close_all(1);
+    assert_in_range(atomic_load(&sleeps), 0, 100);
+}
+
 static void *enter_and_wait(void *arg)
 {
     int *refused = arg;
@@ -495,6 +536,7 @@ int main(void)
         exti_test(a_thread_that_ends_is_detached),
         exti_test(a_thread_that_ends_inside_holds_nobody_up),
         exti_test(closing_tells_who_has_not_detached),
+        exti_test(closing_does_not_wait_for_the_programs_threads),
         exti_test(closing_waits_for_who_is_inside),
         exti_test(closing_while_eight_threads_call),
     };
