@@ -1,5 +1,6 @@
 import subprocess
 import sys
+import xml.dom.pulldom
 
 import pytest
 import work
@@ -114,3 +115,11 @@ def test_functions_of_no_file():
         [sys.executable], input=source, capture_output=True, text=True, timeout=60
     )
     assert done.stdout == "42\n", done.stderr
+
+
+def test_modules(interp, mode):
+    count = []  # makes a closure of it, which cloudpickle takes where there is one
+    assert interp.call(lambda: (len(count), xml.dom.pulldom.PROCESSING_INSTRUCTION)) == (
+        0,
+        "PROCESSING_INSTRUCTION",
+    )

@@ -38,6 +38,7 @@ KEPT = {
     "nothing": "def f(): pass",
     "builtin": "def f(): return len('abc')",
     "module": "import math\ndef f(): return math.floor(2.5)",
+    "submodule": "import xml.dom.minidom\ndef f(): return xml.dom.minidom.Document.__name__",
     "named": "from math import floor\ndef f(): return floor(2.5)",
     "constant": "n = 'text'\ndef f(): return n * 2",
     "default": "def f(a=2, b=None): return a, b",

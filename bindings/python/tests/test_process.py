@@ -327,3 +327,21 @@ def test_the_libraries_are_those_of_the_package():
         "    print(name, found == [os.path.realpath(os.path.join(inside, name))])\n"
     )
     assert done.stdout.count("True") == 5 and "False" not in done.stdout, done.stdout + done.stderr
+
+
+def test_interpreters_import_little():
+    """What the package imports adds to the time that each interpreter takes to start."""
+    done = run("""
+import sys
+before = set(sys.modules)
+import extisolate
+print(*sorted(set(sys.modules) - before))
+with extisolate.create() as interp:
+    interp.exec("import sys; print(*sorted(sys.modules))")
+""")
+    plain = run("import sys; print(*sys.modules)")
+    here, there = (set(line.split()) for line in done.stdout.splitlines())
+    costly = {"asyncio", "concurrent", "ctypes", "inspect", "logging", "pickle", "re", "typing"}
+    assert "extisolate" in here and "extisolate" in there
+    assert here.isdisjoint(costly)
+    assert costly.isdisjoint(there - set(plain.stdout.split()))

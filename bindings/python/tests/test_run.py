@@ -174,7 +174,7 @@ def test_a_script_that_is_not_there():
 @pytest.mark.parametrize("seconds", [0.01, 1], ids=["early", "late"])
 def test_ctrl_c_ends_all_programs(seconds):
     done = test_process.run(f"""
-import extisolate, os, signal, threading, time
+import extisolate._interpreters, os, signal, threading, time
 extisolate._interpreters.prepare()
 threading.Timer({seconds}, os.kill, (os.getpid(), signal.SIGINT)).start()
 started = time.monotonic()

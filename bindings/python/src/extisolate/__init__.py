@@ -4,8 +4,10 @@ The interface is that of ``concurrent.interpreters`` and of
 ``concurrent.futures.InterpreterPoolExecutor``, for CPython from 3.9 on, with any extension module.
 """
 
+from __future__ import annotations
+
+import importlib
 import sys
-from typing import Union
 
 if "t" in sys.abiflags:
     raise ImportError(
@@ -15,28 +17,57 @@ if "t" in sys.abiflags:
 
 from . import _extisolate
 from ._extisolate import InterpreterError, InterpreterExitedError, InterpreterNotFoundError
-from ._interpreters import (
-    ExecutionFailed,
-    Interpreter,
-    Proof,
-    create,
-    get_current,
-    get_main,
-    list_all,
-)
-from ._pickling import NotShareableError
-from ._pool import BrokenInterpreterPool, InterpreterPoolExecutor
-from ._queues import (
-    Queue,
-    QueueEmpty,
-    QueueError,
-    QueueFull,
-    QueueNotFoundError,
-    create_queue,
-    is_shareable,
-)
-from ._run import CompletedRun, run
-from ._settings import Settings
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ._interpreters import (
+        ExecutionFailed,
+        Interpreter,
+        Proof,
+        create,
+        get_current,
+        get_main,
+        list_all,
+    )
+    from ._pickling import NotShareableError
+    from ._pool import BrokenInterpreterPool, InterpreterPoolExecutor
+    from ._queues import (
+        Queue,
+        QueueEmpty,
+        QueueError,
+        QueueFull,
+        QueueNotFoundError,
+        create_queue,
+        is_shareable,
+    )
+    from ._run import CompletedRun, run
+    from ._settings import Settings
+
+# Imported when they are first asked for: interpreters need few of them, and start the sooner.
+_MODULES = {
+    "_interpreters": (
+        "ExecutionFailed",
+        "Interpreter",
+        "Proof",
+        "create",
+        "get_current",
+        "get_main",
+        "list_all",
+    ),
+    "_pickling": ("NotShareableError",),
+    "_pool": ("BrokenInterpreterPool", "InterpreterPoolExecutor"),
+    "_queues": (
+        "Queue",
+        "QueueEmpty",
+        "QueueError",
+        "QueueFull",
+        "QueueNotFoundError",
+        "create_queue",
+        "is_shareable",
+    ),
+    "_run": ("CompletedRun", "run"),
+    "_settings": ("Settings",),
+}
 
 __all__ = [
     "BrokenInterpreterPool",
@@ -65,7 +96,7 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Union[int, str]:
+def __getattr__(name: str) -> int | str:
     """Give ``index``, ``count`` and ``name``, as in contexts of ``extisolate run``."""
     if name == "index":
         return _extisolate.current()
@@ -73,4 +104,14 @@ def __getattr__(name: str) -> Union[int, str]:
         return len(_extisolate.interpreters())
     if name == "name":
         return _extisolate.describe(_extisolate.current())[1]
+    for module, names in _MODULES.items():
+        if name in names:
+            found = getattr(importlib.import_module(f".{module}", __name__), name)
+            globals()[name] = found
+            return found  # type: ignore[no-any-return]
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """Give what there is, and what is imported when it is asked for."""
+    return sorted({*globals(), *__all__})

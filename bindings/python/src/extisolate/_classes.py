@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import abc
 import contextlib
-import dataclasses
 import itertools
 import types
 import weakref
-from typing import Any
 
 from . import _extisolate, _functions
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 # What a class gets anew when it is made.
 _MADE = ("__dict__", "__weakref__", "__abstractmethods__", "_abc_impl")
@@ -105,7 +107,10 @@ def reduce_part(obj: Any) -> Any:
         return property, (obj.fget, obj.fset, obj.fdel, obj.__doc__)
     if cls is types.MappingProxyType:
         return proxy_of, (dict(obj),)
-    if cls.__module__ == "dataclasses":  # they are compared by what they are
+    if cls.__module__ == "dataclasses":
+        import dataclasses
+
+        # They are compared by what they are.
         for name, value in vars(dataclasses).items():
             if value is obj:
                 return of_dataclasses, (name,)
@@ -119,4 +124,6 @@ def proxy_of(content: dict[Any, Any]) -> Any:
 
 def of_dataclasses(name: str) -> Any:
     """Give what that module has under the name."""
+    import dataclasses
+
     return getattr(dataclasses, name)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import functools
-import pickle
 import sys
 import threading
-import traceback
-from types import BuiltinFunctionType, FunctionType, SimpleNamespace, TracebackType
-from typing import Any, Callable
+from types import BuiltinFunctionType, FunctionType, SimpleNamespace
 
-from . import _extisolate, _functions, _kept, _memory, _pickling
+from . import _extisolate, _functions
+from ._message import PICKLED, PLAIN
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Any, Callable
 
 DONE, RAISED = range(2)
 
@@ -54,9 +57,13 @@ def _text(make: Callable[[], Any]) -> str:
 
 
 def _pickled_exception(exception: BaseException) -> bytes | None:
+    import pickle
+
+    from . import _memory, _pickling
+
     try:
         kind, payload, _, _ = _pickling.pack(exception, _memory.COPY)
-        if kind != _pickling.PICKLED:
+        if kind != PICKLED:
             return None
         pickle.loads(payload)  # many pickle well, and then cannot be made
     except BaseException:
@@ -73,6 +80,8 @@ def outer_frames_removed(found: TracebackType | None) -> TracebackType | None:
 
 def failed(e: BaseException) -> tuple[Any, ...]:
     """Give what tells another interpreter of an exception."""
+    import traceback
+
     cls = type(e)
     found = e.__traceback__ = outer_frames_removed(e.__traceback__)
     formatted = _text(lambda: "".join(traceback.format_exception(cls, e, found)))
@@ -87,6 +96,8 @@ def failed(e: BaseException) -> tuple[Any, ...]:
 
 
 def _unpack(what: str, *message: Any) -> Any:
+    from . import _pickling
+
     try:
         return _pickling.unpack(*message)
     except Exception as e:
@@ -111,7 +122,7 @@ def adopt_thread() -> None:
 
 
 def _invoke(kind: int, target: str | None, message: tuple[Any, ...]) -> Any:
-    if kind == _pickling.PLAIN and target is not None:
+    if kind == PLAIN and target is not None:
         return _resolve(target)(*message[0])
     function, args, kwargs = _unpack("args", kind, *message)
     if type(function) is BuiltinFunctionType:
@@ -119,6 +130,8 @@ def _invoke(kind: int, target: str | None, message: tuple[Any, ...]) -> Any:
     if function is None and target is not None:
         function = _resolve(target)
     elif target is not None:
+        from . import _kept
+
         _kept.keep(target, function)
     return function(*args, **kwargs)
 
@@ -130,6 +143,10 @@ def dispatch(policy: int, target: str | None, kind: int, *message: Any) -> tuple
 
 def answered(result: object, policy: int) -> tuple[Any, ...]:
     """Give what tells another interpreter of a result."""
+    if _extisolate.plain(result, policy):
+        return (DONE, PLAIN, result, (), 0)
+    from . import _pickling
+
     return (DONE, *_pickling.pack(result, policy))
 
 
@@ -141,6 +158,23 @@ def interrupt(thread: int) -> None:
 def calm(thread: int) -> None:
     """Take back what the call that has ended was not reached by."""
     _extisolate.raise_in(thread, None)
+
+
+def run_source(source: str) -> None:
+    """Run source text in the module ``__main__``."""
+    exec(compile(source, "<string>", "exec"), sys.modules["__main__"].__dict__)
+
+
+def run_code(code: bytes) -> None:
+    """Run a marshalled code object in the module ``__main__``."""
+    import marshal
+
+    exec(marshal.loads(code), sys.modules["__main__"].__dict__)
+
+
+def set_main(names: dict[str, Any]) -> None:
+    """Set variables of the module ``__main__``."""
+    vars(sys.modules["__main__"]).update(names)
 
 
 class Remote:
@@ -176,7 +210,9 @@ def _message_of(
     target, if that is one; or without a function to call the target.
     """
     if function is None and not kwargs and _extisolate.plain(args, policy):
-        return (policy, target, _pickling.PLAIN, args)
+        return (policy, target, PLAIN, args)
+    from . import _pickling
+
     given = (function, _pickling.light(args), kwargs)
     return (policy, target, *_pickling.pack(given, policy))
 
@@ -187,6 +223,8 @@ class Caller(_extisolate.Caller):
     def _call_pickled(
         self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
+        from . import _kept
+
         target = target_of(function)
         entry = _kept.entry_of(function) if target is None else None
         if entry is not None:
@@ -206,3 +244,14 @@ class Caller(_extisolate.Caller):
     def _raised(self, remote: Remote) -> BaseException:
         """Give what to raise for what was raised there."""
         raise NotImplementedError
+
+
+def _begin() -> None:
+    """Answer calls; in an interpreter that the package starts, of that which started it."""
+    _extisolate.set_dispatch(dispatch, answered, failed, adopt_thread)
+    given = sys.__dict__.pop("_extisolate", None)
+    if given is not None:
+        _extisolate.attach(*given)
+
+
+_begin()

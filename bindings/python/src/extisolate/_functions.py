@@ -5,11 +5,13 @@ from __future__ import annotations
 import builtins
 import marshal
 import os
-import runpy
 import sys
 import types
 from types import BuiltinFunctionType, CellType, CodeType, FunctionType
-from typing import Any
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 # What the main interpreter's program is called there, and where it is imported.
 MAIN_NAMES = ("__main__", "__mp_main__")
@@ -40,13 +42,28 @@ def _cell_contents(cell: CellType) -> tuple[Any, ...]:
         return ()
 
 
+def _submodules(packages: set[str], names: set[str]) -> list[str]:
+    """Give the modules that code with these names may reach as attributes of packages."""
+    return [
+        module
+        for module in list(sys.modules)
+        for package in packages
+        if module.startswith(f"{package}.")
+        and names.issuperset(module[len(package) + 1 :].split("."))
+    ]
+
+
 def reduce_function(function: FunctionType) -> Any:
     """Reduce for pickle: first a function without content, so that it can refer to itself."""
     used = {
         n: function.__globals__[n] for n in _names(function.__code__) & set(function.__globals__)
     }
+    modules = {n: v.__name__ for n, v in used.items() if type(v) is types.ModuleType}
+    submodules = _submodules(set(modules.values()), _names(function.__code__))
     state = {
-        "globals": used,
+        "globals": {n: v for n, v in used.items() if n not in modules},
+        "modules": modules,
+        "submodules": submodules,
         "cells": [_cell_contents(c) for c in function.__closure__ or ()],
         "defaults": function.__defaults__,
         "kwdefaults": function.__kwdefaults__,
@@ -81,6 +98,9 @@ def new_function(code: bytes, name: str, module: str | None, cells: int) -> Func
 def fill_function(function: FunctionType, state: dict[str, Any]) -> None:
     """Give the function what it refers to."""
     function.__globals__.update(state["globals"])
+    for name in state["submodules"]:
+        import_named(name)
+    function.__globals__.update((n, import_named(m)) for n, m in state["modules"].items())
     for cell, contents in zip(function.__closure__ or (), state["cells"]):
         if contents:
             cell.cell_contents = contents[0]
@@ -109,6 +129,8 @@ def main_program() -> Any:
     if module is None:
         if main_path is None:  # this is the main interpreter, or its program has no file
             raise AttributeError("the main interpreter's program has no file to import from")
+        import runpy
+
         module = types.ModuleType("__mp_main__")
         sys.modules["__mp_main__"] = module
         try:

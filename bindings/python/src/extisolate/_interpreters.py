@@ -58,20 +58,6 @@ class Proof(NamedTuple):
     captured: list[str]
 
 
-def _run_source(source: str) -> None:
-    exec(compile(source, "<string>", "exec"), sys.modules["__main__"].__dict__)
-
-
-def _run_code(code: bytes) -> None:
-    import marshal
-
-    exec(marshal.loads(code), sys.modules["__main__"].__dict__)
-
-
-def _set_main(names: dict[str, Any]) -> None:
-    vars(sys.modules["__main__"]).update(names)
-
-
 def _plain_function(code: Any) -> types.CodeType | None:
     """Give the code of a function that has nothing but code."""
     if isinstance(code, types.CodeType):
@@ -180,7 +166,7 @@ class Interpreter(_dispatch.Caller, Numbered):
             raise ValueError("no variables were given")
         if any(not isinstance(name, str) for name in names):
             raise TypeError("names must be str")
-        self.call(_set_main, names)
+        self.call(_dispatch.set_main, names)
 
     def exec(self, code: Any, /) -> None:
         """Run source text, or a function without arguments, in its module ``__main__``.
@@ -191,9 +177,9 @@ class Interpreter(_dispatch.Caller, Numbered):
         if plain is not None:
             import marshal
 
-            self.call(_run_code, marshal.dumps(plain))
+            self.call(_dispatch.run_code, marshal.dumps(plain))
         elif isinstance(code, str):
-            self.call(_run_source, code)
+            self.call(_dispatch.run_source, code)
         else:
             raise TypeError(f"expected str or a function, not {type(code).__name__}")
 
@@ -325,18 +311,6 @@ def _end() -> None:
     _extisolate.stop()
 
 
-def _begin() -> None:
-    _extisolate.set_dispatch(
-        _dispatch.dispatch, _dispatch.answered, _dispatch.failed, _dispatch.adopt_thread
-    )
-    given = sys.__dict__.pop("_extisolate", None)
-    if given is not None:
-        _extisolate.attach(*given)
-        return
-    atexit.register(_end)
-    os.register_at_fork(after_in_child=_forked)
-
-
 _process = [os.getpid()]
 
 
@@ -355,4 +329,6 @@ def _forked() -> None:
 
 
 os.register_at_fork(after_in_child=_note_process)
-_begin()
+if _extisolate.current() == _MAIN:
+    atexit.register(_end)
+    os.register_at_fork(after_in_child=_forked)

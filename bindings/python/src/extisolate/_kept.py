@@ -7,14 +7,29 @@ function each time, it is kept over there the second time, and called by a name 
 from __future__ import annotations
 
 import itertools
-import opcode
 import sys
 import weakref
-from collections.abc import Iterator
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
-from typing import Any
 
 from . import _extisolate, _functions
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    # Where it is kept, as what; functions, names and values of their attributes, one after the
+    # other; the names that they use of their module, with the values, the names that it has not,
+    # its dict.  The extension module compares all that before each call (ext/target.c).
+    Entry = tuple[
+        set[int],
+        bytes,
+        tuple[Any, ...],
+        tuple[str, ...],
+        tuple[Any, ...],
+        tuple[str, ...],
+        dict[str, Any],
+    ]
 
 # How many this interpreter has others keep; they are kept as long as it lives.
 _LIMIT = 1024
@@ -22,26 +37,13 @@ _LIMIT = 1024
 _PLAIN = (type(None), bool, int, float, complex, str, bytes)
 
 # Code with these may change what it has of its own, or look at it.
-_CHANGES_GLOBALS = {opcode.opmap[n] for n in ("STORE_GLOBAL", "DELETE_GLOBAL")}
-_CHANGES_ATTRIBUTES = {opcode.opmap[n] for n in ("STORE_ATTR", "DELETE_ATTR")}
+_CHANGES_GLOBALS = ("STORE_GLOBAL", "DELETE_GLOBAL")
+_CHANGES_ATTRIBUTES = ("STORE_ATTR", "DELETE_ATTR")
 _LOOKS = {"globals", "vars", "eval", "exec", "setattr", "delattr", "__dict__", "__globals__"}
 _LOOKS |= {"f_globals", "_getframe", "currentframe", "stack", "__code__", "__defaults__"}
 
 _seen: weakref.WeakSet[FunctionType] = weakref.WeakSet()
 _numbers = itertools.count()
-
-# Where it is kept, as what; functions, names and values of their attributes, one after the other;
-# the names that they use of their module, with the values, the names that it has not, its dict.
-# The extension module compares all that before each call (ext/target.c).
-Entry = tuple[
-    "set[int]",
-    bytes,
-    "tuple[Any, ...]",
-    "tuple[str, ...]",
-    "tuple[Any, ...]",
-    "tuple[str, ...]",
-    "dict[str, Any]",
-]
 
 
 def _codes(code: CodeType) -> Iterator[CodeType]:
@@ -51,7 +53,10 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
             yield from _codes(constant)
 
 
-def _has(function: FunctionType, opcodes: set[int]) -> bool:
+def _has(function: FunctionType, names: tuple[str, ...]) -> bool:
+    import opcode
+
+    opcodes = {opcode.opmap[name] for name in names}
     return any(op in opcodes for c in _codes(function.__code__) for op in c.co_code[::2])
 
 
@@ -102,6 +107,11 @@ def _family(function: FunctionType) -> list[FunctionType] | None:
     ):
         return None
     return found
+
+
+def is_closed(function: FunctionType) -> bool:
+    """Tell whether a function leads to nothing but its like, and to what has a name or is plain."""
+    return _family(function) is not None
 
 
 def _attributes(function: FunctionType) -> tuple[Any, ...]:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-import pickle
 import sys
 import threading
-from collections.abc import Iterator
-from typing import Any
 
-from . import _dlpack, _extisolate
+from . import _extisolate
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import pickle
+    from collections.abc import Iterator
+    from typing import Any
 
 COPY, READONLY = 1, 2
 
@@ -175,5 +178,7 @@ class Sharing:
         if cls.__module__ == "torch" and cls.__name__ == "Tensor":
             return self._reduce_tensor(obj)
         if hasattr(cls, "__dlpack__") and not self.policy:  # DLPack has no read-only memory
+            from . import _dlpack
+
             return _dlpack.reduce(obj)
         return NotImplemented

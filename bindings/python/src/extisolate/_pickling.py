@@ -5,15 +5,16 @@ from __future__ import annotations
 import io
 import pickle
 from types import FunctionType
-from typing import Any, Callable
 
-from . import _classes, _extisolate, _functions, _memory
+from . import _extisolate, _functions, _memory
 from ._memory import COPY, Sharing
+from ._message import PICKLED, PLAIN
 
-PLAIN, PICKLED = range(2)
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable
 
-# kind, payload, shared memory, and how much of that are buffers of the pickle's own.
-Message = tuple[int, Any, tuple[memoryview, ...], int]
+    from ._message import Message
 
 # Bytes up to this size are copied twice; they are too few to matter.
 _BYTES_COPIED = 1 << 16
@@ -41,15 +42,22 @@ class _Pickler(pickle.Pickler):
         if type(obj) is FunctionType:
             if _functions.importable(obj):
                 return NotImplemented
-            if not self._by_value:
+            from . import _kept
+
+            # Cloudpickle takes longer to import than the interpreter to start.
+            if not self._by_value and not _kept.is_closed(obj):
                 raise _ByValueError
             return _functions.reduce_function(obj)
         if isinstance(obj, type):
+            from . import _classes
+
             if obj.__module__ == "__main__" and not self._by_value:
                 raise _ByValueError
             return _classes.reduce_class(obj) if _classes.is_own(obj) else NotImplemented
         reduced = self._sharing.reduce(obj)
         if reduced is NotImplemented and self._by_value:
+            from . import _classes
+
             return _classes.reduce_part(obj)
         return reduced
 

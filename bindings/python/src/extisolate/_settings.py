@@ -93,7 +93,7 @@ import sys
 sys._extisolate = ({core}, {id})
 sys.path[:] = {own_path!r}
 sys.modules.pop("extisolate", None)  # what contexts have without this package
-import extisolate._functions
+import extisolate._dispatch, extisolate._functions
 extisolate._functions.main_path = {main!r}
 vars(extisolate).update({place!r})
 sys.path[:] = {path!r}
