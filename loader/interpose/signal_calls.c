@@ -2,11 +2,15 @@
 #include "loader/interpose/signal_calls.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -122,15 +126,20 @@ static int interposed_raise(int sig)
 }
 
 /* To the context alone if it is to this process; a group has others, which get it from outside. */
-static int interposed_kill(pid_t pid, int sig)
+static int send(const void *call, pid_t pid, int sig)
 {
-    struct exti_signals *s = pid == getpid() && is_contexts(sig) ? signals_of(CALL) : NULL;
+    struct exti_signals *s = pid == getpid() && is_contexts(sig) ? signals_of(call) : NULL;
     siginfo_t info;
 
     if (!s)
         return kill(pid, sig);
     info = sent_by_us(sig, SI_USER);
     return set_errno(exti__signal_send(s, 0, &info));
+}
+
+static int interposed_kill(pid_t pid, int sig)
+{
+    return send(CALL, pid, sig);
 }
 
 static int interposed_sigqueue(pid_t pid, int sig, const union sigval value)
@@ -158,6 +167,71 @@ static int interposed_pthread_kill(pthread_t thread, int sig)
     if (s && exti__signal_send_value(s, sig, &value))
         return pthread_sigqueue(thread, sig, value);
     return pthread_kill(thread, sig);
+}
+
+/* ---- sending by a descriptor, and without the C library's functions ---- */
+
+/* The line is "Pid:\t123"; proc_pid_fdinfo(5). */
+static bool has_our_number(const char *info)
+{
+    const char *line = strstr(info, "\nPid:");
+
+    return line && strtol(line + sizeof "\nPid:" - 1, NULL, 10) == getpid();
+}
+
+/* A pidfd, or an open folder of /proc, which is as good to pidfd_send_signal(2). */
+static bool is_ours(int pidfd)
+{
+    char path[64], info[1024];
+    struct stat self, other;
+    ssize_t n;
+    int fd;
+
+    if (fstat(pidfd, &other) != 0)
+        return false;
+    if (stat("/proc/self", &self) == 0 && self.st_dev == other.st_dev &&
+        self.st_ino == other.st_ino)
+        return true;
+    snprintf(path, sizeof path, "/proc/self/fdinfo/%d", pidfd);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    n = read(fd, info, sizeof info - 1);
+    close(fd);
+    if (n < 0)
+        return false;
+    info[n] = 0;
+    return has_our_number(info);
+}
+
+/* Linux's number for whole processes, which is meant by 0 as well, unless the descriptor is a
+ * thread's. */
+#define WHOLE_PROCESS 2u
+
+static int send_by_pidfd(const void *call, int pidfd, int sig, siginfo_t *given, unsigned flags)
+{
+    struct exti_signals *s = is_contexts(sig) ? signals_of(call) : NULL;
+    siginfo_t info;
+
+    if (!s || (flags & ~WHOLE_PROCESS) || (given && given->si_signo != sig) || !is_ours(pidfd))
+        return (int)syscall(SYS_pidfd_send_signal, pidfd, sig, given, flags);
+    info = given ? *given : sent_by_us(sig, SI_USER);
+    return set_errno(exti__signal_send(s, 0, &info));
+}
+
+static int interposed_pidfd_send_signal(int pidfd, int sig, siginfo_t *info, unsigned flags)
+{
+    return send_by_pidfd(CALL, pidfd, sig, info, flags);
+}
+
+/* CPython sends by this one.  Linux's ABIs pass variable arguments as they pass others. */
+static long interposed_syscall(long number, long a, long b, long c, long d, long e, long f)
+{
+    if (number == SYS_kill)
+        return send(CALL, (pid_t)a, (int)b);
+    if (number == SYS_pidfd_send_signal)
+        return send_by_pidfd(CALL, (int)a, (int)b, (siginfo_t *)c, (unsigned)d);
+    return syscall(number, a, b, c, d, e, f);
 }
 
 /* ---- waiting ---- */
@@ -229,6 +303,8 @@ void *exti__signal_call(const char *symbol)
         {"raise", EXTI_ADDRESS(interposed_raise)},
         {"gsignal", EXTI_ADDRESS(interposed_raise)},
         {"kill", EXTI_ADDRESS(interposed_kill)},
+        {"pidfd_send_signal", EXTI_ADDRESS(interposed_pidfd_send_signal)},
+        {"syscall", EXTI_ADDRESS(interposed_syscall)},
         {"sigqueue", EXTI_ADDRESS(interposed_sigqueue)},
         {"pthread_kill", EXTI_ADDRESS(interposed_pthread_kill)},
         {"sigwait", EXTI_ADDRESS(interposed_sigwait)},

@@ -11,8 +11,10 @@
 static const char source[] =
     "#define _GNU_SOURCE\n"
     "#include <errno.h>\n"
+    "#include <fcntl.h>\n"
     "#include <setjmp.h>\n"
     "#include <signal.h>\n"
+    "#include <stdio.h>\n"
     "#include <sys/syscall.h>\n"
     "#include <sys/time.h>\n"
     "#include <sys/wait.h>\n"
@@ -101,6 +103,24 @@ static const char source[] =
     "    while (waitpid(child, &status, 0) < 0 && errno == EINTR) ;\n"
     "    return status;\n"
     "}\n"
+    /* 0: by the number, 1: by a pidfd, 2: by a folder, 3: with a value; 4: to a child. */
+    "int t_by_syscall(int s, int how)\n"
+    "{\n"
+    "    siginfo_t info = {.si_signo = s, .si_code = SI_QUEUE};\n"
+    "    char folder[32];\n"
+    "    int fd, rc;\n"
+    "    pid_t pid = getpid();\n"
+    "    if (!how) return (int)syscall(SYS_kill, pid, s);\n"
+    "    if (how == 4 && !(pid = fork()))\n"
+    "        for (;;) pause();\n"
+    "    sprintf(folder, \"/proc/%d\", pid);\n"
+    "    fd = how == 2 ? open(folder, O_DIRECTORY) : (int)syscall(SYS_pidfd_open, pid, 0);\n"
+    "    info.si_value.sival_int = 88;\n"
+    "    rc = (int)syscall(SYS_pidfd_send_signal, fd, s, how == 3 ? &info : 0, 0);\n"
+    "    close(fd);\n"
+    "    if (how == 4) waitpid(pid, &rc, 0);\n"
+    "    return rc;\n"
+    "}\n"
     "int t_sleep(int ms) { return usleep((unsigned)ms * 1000); }\n";
 
 struct signaller {
@@ -110,6 +130,7 @@ struct signaller {
     int (*ignore)(int), (*set_default)(int), (*has)(int), (*raise)(int), (*kill)(int);
     int (*queue)(int), (*wait)(int), (*timer)(int), (*processor_timer)(int), (*alarm)(int);
     int (*fault)(int), (*fork_kill)(int), (*sleep)(int), (*child_sends)(int sig, int generations);
+    int (*by_syscall)(int sig, int how);
 };
 
 static volatile int ended_by;
@@ -150,6 +171,7 @@ static struct signaller open_with(uint32_t flags, bool program)
         {&s.fault, "t_fault"},
         {&s.sleep, "t_sleep"},
         {&s.child_sends, "t_child_sends"},
+        {&s.by_syscall, "t_by_syscall"},
         {&s.fork_kill, "t_fork_kill"},
         {&s.processor_timer, "t_processor_timer"},
     };
@@ -408,6 +430,29 @@ ISO_CASE(what_children_send_reaches_their_context_alone)
     want_count(a.count, 3);
     want_count(b.count, 2);
     want_count(&program_count, 1);
+    iso_close_ctx(a.ctx);
+    iso_close_ctx(b.ctx);
+}
+
+/* CPython's signal.pidfd_send_signal is such a call. */
+ISO_CASE(what_is_sent_without_the_c_librarys_functions_is_the_contexts_own)
+{
+    struct signaller a = open_signaller(), b = open_signaller();
+
+    program_sets(SIGUSR2);
+    want_int(b.set(SIGUSR2, 0), 0);
+    want_int(a.set(SIGUSR2, SA_SIGINFO), 0);
+    for (int how = 0; how < 4; how++) {
+        want_int(a.by_syscall(SIGUSR2, how), 0);
+        want_int(*a.count, how + 1);
+        want_int(*a.code, how == 3 ? SI_QUEUE : SI_USER);
+    }
+    want_int(*a.value, 88);
+    /* Other processes get theirs. */
+    want_int(a.by_syscall(SIGKILL, 4), SIGKILL);
+    want_int(*a.count, 4);
+    want_int(*b.count, 0);
+    want_int(program_count, 0);
     iso_close_ctx(a.ctx);
     iso_close_ctx(b.ctx);
 }
@@ -750,6 +795,7 @@ int main(void)
         cmocka_unit_test(flags_of_actions_are_kept),
         cmocka_unit_test(a_signal_from_outside_reaches_each_context_on_its_thread),
         cmocka_unit_test(what_children_send_reaches_their_context_alone),
+        cmocka_unit_test(what_is_sent_without_the_c_librarys_functions_is_the_contexts_own),
         cmocka_unit_test(a_child_can_end_its_context_alone),
         cmocka_unit_test(contexts_on_one_thread_each_get_a_signal_once),
         cmocka_unit_test(a_context_can_wait_for_signals),

@@ -84,6 +84,11 @@ tests dies_inside <<'END2'
 END2
 says dies_inside 'not ok x: the contexts: status .*underway: .*test_dies'
 
+tests dies_itself <<'END2'
+    def test_ends(self): inside or os._exit(3)
+END2
+says dies_itself 'skip x: the interpreter itself: status 3'
+
 tests hangs_inside <<'END2'
     def test_hangs(self):
         while inside: time.sleep(1)
