@@ -26,7 +26,8 @@ static int has_attribute(PyObject *object, PyObject *name, PyObject *want)
     if (!found)
         PyErr_Clear();
     Py_XDECREF(found);
-    return found == want; /* which is alive, so that nothing else has its address */
+    /* `want` is alive, so that nothing else has its address. */
+    return found == want && !(PyDict_Check(want) && PyDict_Size(want));
 }
 
 int pkg_target_unchanged(PyObject *entry)

@@ -123,3 +123,13 @@ def test_modules(interp, mode):
         0,
         "PROCESSING_INSTRUCTION",
     )
+
+
+def test_annotations(interp, mode):
+    class Local:
+        pass
+
+    def annotated(x: Local, y: int) -> "text":  # noqa: F821
+        return x + y
+
+    assert interp.call(annotated, 1, 2) == 3

@@ -45,6 +45,7 @@ KEPT = {
     "lambda": "f = lambda: sum(i * i for i in range(5))",
     "recursive": "def f(n=9): return 1 if n < 2 else n * f(n - 1)",
     "helper": "def g(a): return a + 1\ndef f(): return g(1) + h(2)\ndef h(a): return g(a)",
+    "annotated": "def f(a: int = 2, b: 'text' = 3) -> None: return a + b",
     "nested": "def f():\n    def g(a):\n        return a + 1\n    return g(3)",
     "attribute": "from types import SimpleNamespace as S\n"
     "def f():\n    s = S()\n    s.a = 1\n    return s.a",
@@ -60,6 +61,8 @@ OTHERS = {
     "class": "class C: pass\ndef f(): return C.__name__",
     "attribute": "def f(): return f.n\nf.n = 1",
     "own attribute": "def f():\n    f.n = getattr(f, 'n', 0) + 1\n    return f.n",
+    "own name": "def f(): return f.__name__",
+    "annotation": "def f(a: list[int] = 1): return a",
     "helper": "n = []\ndef g(): return n\ndef f(): return g()",
     "closure": "def make():\n    n = []\n    def f():\n        n.append(1)\n        return len(n)\n"
     "    return f\nf = make()",
@@ -125,6 +128,21 @@ def test_what_changes_is_seen(interp, main, change):
     change(main, function)
     for _ in range(TIMES):
         assert interp.call(function) == function() != ("n", 1, 1, 1)
+
+
+def test_attributes_that_come_later(interp, main):
+    function = make(main, "def f(): return getattr(f, 'n', 0)")
+    assert [interp.call(function) for _ in range(TIMES)] == [0] * TIMES
+    assert is_kept(function)
+    function.n = 5
+    assert [interp.call(function) for _ in range(TIMES)] == [5] * TIMES
+
+
+def test_annotations_travel(interp, main):
+    import work
+
+    function = make(main, "def f(a: int, b: 'text') -> None: pass")
+    assert interp.call(work.annotations, function) == (("a", int), ("b", "text"), ("return", None))
 
 
 def test_without_parameters(interp, main):

@@ -362,3 +362,7 @@ def place():
     import extisolate
 
     return extisolate.index, extisolate.count
+
+
+def annotations(function):
+    return tuple(function.__annotations__.items())

@@ -27,6 +27,27 @@ def importable(named: FunctionType | BuiltinFunctionType | type) -> bool:
     return found is named
 
 
+# Values that pickle copies, and that nothing can change.
+PLAIN = (type(None), bool, int, float, complex, str, bytes)
+
+
+def is_named(value: Any) -> bool:
+    """Tell whether a module, function or class is what others import by its name."""
+    if type(value) is types.ModuleType:
+        return value.__name__ not in MAIN_NAMES and sys.modules.get(value.__name__) is value
+    named = isinstance(value, (type, FunctionType, BuiltinFunctionType))
+    return named and importable(value)
+
+
+def plain_annotations(function: FunctionType) -> dict[str, Any] | None:
+    """Give its annotations; None: they have more than constants and names."""
+    try:
+        found = function.__annotations__
+    except NameError:  # CPython 3.14: of what is defined later
+        return None
+    return found if all(type(v) in PLAIN or is_named(v) for v in found.values()) else None
+
+
 def _names(code: CodeType) -> set[str]:
     names = set(code.co_names)
     for constant in code.co_consts:
@@ -70,6 +91,7 @@ def reduce_function(function: FunctionType) -> Any:
         "attributes": {
             "__qualname__": function.__qualname__,
             "__doc__": function.__doc__,
+            "__annotations__": plain_annotations(function) or {},
             **function.__dict__,
         },
     }

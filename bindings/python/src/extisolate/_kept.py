@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import sys
 import weakref
-from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
+from types import CodeType, FunctionType
 
 from . import _extisolate, _functions
 
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 
 # How many this interpreter has others keep; they are kept as long as it lives.
 _LIMIT = 1024
-
-_PLAIN = (type(None), bool, int, float, complex, str, bytes)
 
 # Code with these may change what it has of its own, or look at it.
 _CHANGES_GLOBALS = ("STORE_GLOBAL", "DELETE_GLOBAL")
@@ -70,19 +68,11 @@ def _is_constant(function: FunctionType) -> bool:
         not function.__closure__
         and not function.__kwdefaults__
         and not function.__dict__
-        and all(type(v) in _PLAIN for v in function.__defaults__ or ())
+        and not getattr(function, "__type_params__", ())
+        and _functions.plain_annotations(function) is not None
+        and all(type(v) in _functions.PLAIN for v in function.__defaults__ or ())
         and not _names(function) & _LOOKS
         and not _has(function, _CHANGES_GLOBALS)
-    )
-
-
-def _is_named(value: Any) -> bool:
-    """Tell whether pickle gives only a name, which other interpreters import."""
-    if type(value) is ModuleType:
-        name = value.__name__
-        return name not in _functions.MAIN_NAMES and sys.modules.get(name) is value
-    return isinstance(value, (type, FunctionType, BuiltinFunctionType)) and _functions.importable(
-        value
     )
 
 
@@ -95,18 +85,25 @@ def _family(function: FunctionType) -> list[FunctionType] | None:
             return None
         for name in _names(one) & set(space):
             value = space[name]
-            if type(value) in _PLAIN or _is_named(value):
+            if type(value) in _functions.PLAIN or _functions.is_named(value):
                 continue
             if type(value) is not FunctionType:
                 return None
             if value not in found:
                 found.append(value)
-    uses = set().union(*map(_names, found))
-    if any(type(space.get(n)) is FunctionType for n in uses) and any(
-        _has(one, _CHANGES_ATTRIBUTES) for one in found
+    if _refers_to_itself(found) and (
+        any(_has(one, _CHANGES_ATTRIBUTES) for one in found)
+        or any(name.startswith("__") for one in found for name in _names(one))
     ):
         return None
     return found
+
+
+def _refers_to_itself(family: list[FunctionType]) -> bool:
+    """Tell whether code of the family has a name for one of it, and with that its attributes."""
+    space = family[0].__globals__
+    uses = set().union(*map(_names, family))
+    return any(space.get(n) is one for n in uses for one in family)
 
 
 def is_closed(function: FunctionType) -> bool:
@@ -114,12 +111,17 @@ def is_closed(function: FunctionType) -> bool:
     return _family(function) is not None
 
 
-def _attributes(function: FunctionType) -> tuple[Any, ...]:
-    """Give what a call depends on: without parameters, the code alone."""
+def _attributes(function: FunctionType, named: bool) -> tuple[Any, ...]:
+    """Give what a call depends on: without parameters, the code alone.
+
+    A dict is to stay empty: that of a function which code has a name for.
+    """
     code = function.__code__
     names = ["__code__"]
     if code.co_argcount or code.co_kwonlyargcount:
         names += ["__defaults__", "__kwdefaults__"]
+    if named:
+        names += ["__dict__"]
     return tuple(v for n in names for v in (function, n, getattr(function, n)))
 
 
@@ -129,13 +131,14 @@ def _make(function: FunctionType) -> Entry | None:
     family = _family(function) if vars(module or type) is space else None
     if family is None:
         return None
+    named = _refers_to_itself(family)
     names = set().union(*map(_names, family))
     present = tuple(sys.intern(n) for n in names if n in space)
     target = f"{__name__}:_{_extisolate.current()}_{next(_numbers)}"
     return (
         set(),
         target.encode(),
-        tuple(v for one in family for v in _attributes(one)),
+        tuple(v for one in family for v in _attributes(one, named)),
         present,
         tuple(space[n] for n in present),
         tuple(sys.intern(n) for n in names if n not in space),
