@@ -187,7 +187,9 @@ if pid == 0:
 print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), pool.submit(work.add, 1).result())
 print(len(extisolate.list_all()))
 end.set()
-"""
+""",
+        "-W",
+        "ignore::DeprecationWarning",
     )
     assert (done.stdout, done.stderr) == ("7 2\n4\n", "")
 
