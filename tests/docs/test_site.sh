@@ -36,7 +36,8 @@ check each_code_has_its_place $?
 
 $python -c 'import ast, sys
 tree = ast.parse(open(sys.argv[1]).read())
-print(*ast.literal_eval(next(n.value for n in tree.body if isinstance(n, ast.Assign))), sep="\n")' \
+print(*next(ast.literal_eval(n.value) for n in tree.body
+            if isinstance(n, ast.Assign) and n.targets[0].id == "__all__"), sep="\n")' \
     "$root/bindings/python/src/extisolate/__init__.py" | LC_ALL=C sort >"$tmp/functions"
 $python -m sphinx.ext.intersphinx "$tmp/html/objects.inv" |
     sed -n 's/^\textisolate\.\([A-Za-z_]*\) .*/\1/p' | LC_ALL=C sort -u >"$tmp/documented"
