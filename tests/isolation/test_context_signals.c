@@ -444,7 +444,7 @@ ISO_CASE(what_is_sent_without_the_c_librarys_functions_is_the_contexts_own)
     want_int(a.set(SIGUSR2, SA_SIGINFO), 0);
     for (int how = 0; how < 4; how++) {
         want_int(a.by_syscall(SIGUSR2, how), 0);
-        want_int(*a.count, how + 1);
+        want_count(a.count, how + 1);
         want_int(*a.code, how == 3 ? SI_QUEUE : SI_USER);
     }
     want_int(*a.value, 88);
