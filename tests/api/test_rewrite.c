@@ -440,12 +440,13 @@ static bool may_differ(const char *copy, size_t at)
     }
 }
 
-/* Whether the original has its strings there, which the copy has elsewhere. */
+/* Whether the original has its strings or hash table there, which the copy may have elsewhere. */
 static bool has_left(const char *original, size_t at)
 {
     const ElfW(Shdr) *sh = section_at(original, at);
 
-    return sh && sh->sh_type == SHT_STRTAB && sh->sh_flags & SHF_ALLOC;
+    return sh && sh->sh_flags & SHF_ALLOC &&
+           (sh->sh_type == SHT_STRTAB || sh->sh_type == SHT_GNU_HASH);
 }
 
 static void verify_finds_changed_bytes(void **state)
