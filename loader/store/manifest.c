@@ -216,16 +216,19 @@ static int left_out_from_json(const struct exti_json *list, struct exti_entry *e
                               struct exti_error *err)
 {
     const size_t n = exti__json_count(list, EXTI_JSON_ARRAY);
-    bool valid = !list || (n && n <= EXTI_UNREAD_MAX);
+    bool valid = n && n <= EXTI_UNREAD_MAX;
     size_t end = 0;
 
+    e->left_out.count = 0;
+    if (!list)
+        return 0;
     for (size_t i = 0; valid && i < n; i++) {
         struct exti_range *part = &e->left_out.part[i];
 
         valid = part_from_json(&list->items[i], end, part);
         end = part->at + part->n;
     }
-    e->left_out.count = n;
+    e->left_out.count = valid ? n : 0;
     return valid ? 0
                  : exti__fail(err, EXTI_E_FORMAT, EXTI_NO_OFFSET,
                               "\"left_out\" is no list of 1 to %d pairs of offset and size",
