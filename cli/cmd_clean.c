@@ -59,9 +59,10 @@ static int clean(const char *dir, bool trust)
     bool context = cli_is_context(dir);
     int status = cli_each_context(dir, clean_one, &trust);
 
-    /* The directory of the contexts goes with the last of them. */
+    /* The directory of the contexts goes with the last of them.  ENOENT: another process was
+     * quicker. */
     if (status == CLI_OK && !context && !cli_remove_dir(dir) && errno != ENOTEMPTY &&
-        errno != EEXIST)
+        errno != EEXIST && errno != ENOENT)
         status = cli_fail(dir, "cannot remove the empty directory: %s", strerror(errno));
     return status;
 }

@@ -60,33 +60,39 @@ static const struct state *state_of(const struct exti_copy_info *info)
     return i < sizeof states / sizeof *states ? &states[i] : &unknown;
 }
 
-static void check_known(struct list *l, const struct exti_copy_info *info)
-{
-    if (info->state != EXTI_COPY_UNKNOWN)
-        return;
-    l->status = cli_fail(info->copy, "cannot be looked up, or its source cannot: %s", info->source);
-}
+struct row {
+    struct exti_copy_info info;
+    uint64_t size; /* the copy's own */
+    bool has_size;
+};
 
-/* The copy's own size; false if there is no copy, or with a message. */
-static bool look_up_size(struct list *l, const struct exti_copy_info *info, uint64_t *size)
+/* What is known of copy `i`; false if there is none of that number. */
+static bool look_up(struct list *l, const struct exti_dir *d, size_t i, struct row *out)
 {
+    struct exti_copy_info *info = &out->info;
     struct cli_stat st;
 
-    if (cli_stat(info->copy, &st)) {
-        *size = st.size;
-        return true;
-    }
-    if (info->state == EXTI_COPY_FRESH)
+    *out = (struct row){.info = {.size = sizeof out->info}};
+    if (exti_dir_copy(d, i, info) != 0)
+        return false;
+    if ((out->has_size = cli_stat(info->copy, &st)))
+        out->size = st.size;
+    else if (info->state == EXTI_COPY_FRESH && errno == ENOENT)
+        info->state = EXTI_COPY_MISSING; /* another process has removed it since */
+    else if (info->state == EXTI_COPY_FRESH)
         l->status = cli_fail(info->copy, "cannot look up its size: %s", strerror(errno));
-    return false;
+    if (info->state == EXTI_COPY_UNKNOWN)
+        l->status =
+            cli_fail(info->copy, "cannot be looked up, or its source cannot: %s", info->source);
+    return true;
 }
 
 /* ---- for programs ---------------------------------------------------------------------------- */
 
-static json_t *copy_json(struct list *l, const struct exti_copy_info *info)
+static json_t *copy_json(const struct row *row)
 {
-    uint64_t size;
-    json_t *copy_size = look_up_size(l, info, &size) ? json_integer((json_int_t)size) : json_null();
+    const struct exti_copy_info *info = &row->info;
+    json_t *copy_size = row->has_size ? json_integer((json_int_t)row->size) : json_null();
     json_t *edits = info->edits != NULL ? json_loads(info->edits, 0, NULL) : NULL;
 
     return json_pack("{s:s, s:o, s:o, s:o, s:I, s:I, s:I, s:I, s:o, s:b, s:o}", "state",
@@ -103,11 +109,9 @@ static json_t *context_json(struct list *l, const char *dir, const struct exti_d
     json_t *copies = json_array();
 
     for (size_t i = 0; i < exti_dir_count(d); i++) {
-        struct exti_copy_info info = {.size = sizeof info};
-        if (exti_dir_copy(d, i, &info) == 0) {
-            json_array_append_new(copies, copy_json(l, &info));
-            check_known(l, &info);
-        }
+        struct row row;
+        if (look_up(l, d, i, &row))
+            json_array_append_new(copies, copy_json(&row));
     }
     return json_pack("{s:o, s:o, s:b, s:o}", "dir", cli_json_text(dir), "name",
                      cli_json_text(exti_dir_name(d)), "renamed", exti_dir_renamed(d), "copies",
@@ -134,29 +138,28 @@ static void print_size(uint64_t size)
         printf("%6.1f MB", (double)size / 1e6);
 }
 
-static void print_sizes(struct list *l, const struct exti_copy_info *info)
+static void print_sizes(const struct row *row)
 {
-    uint64_t size;
-
-    if (look_up_size(l, info, &size))
-        print_size(size);
+    if (row->has_size)
+        print_size(row->size);
     else
         printf("%9s", "-");
     fputs("  ", stdout);
-    if (info->shared_size != 0)
-        print_size(info->shared_size);
+    if (row->info.shared_size != 0)
+        print_size(row->info.shared_size);
     else
         printf("%9s", "-");
 }
 
-static void print_row(struct list *l, const struct exti_copy_info *info, size_t column)
+static void print_row(const struct row *row, size_t column)
 {
+    const struct exti_copy_info *info = &row->info;
     const struct state *state = state_of(info);
     char *name = cli_safe(cli_base_name(info->copy));
 
     printf("  %s%-7s%s  ", cli_style(stdout, state->style), state->name,
            cli_style(stdout, CLI_PLAIN));
-    print_sizes(l, info);
+    print_sizes(row);
     printf("  %s%*s  ", name, (int)(column - width(name)), "");
     cli_put(stdout, info->source);
     fputs(info->is_api ? "  (API library)\n" : "\n", stdout);
@@ -181,11 +184,9 @@ static void print_context(struct list *l, const char *dir, const struct exti_dir
     printf("  %s%-7s  %9s  %9s  %-*s  %s%s\n", cli_style(stdout, CLI_DIM), "STATE", "SIZE",
            "SHARED", (int)column, "COPY", "SOURCE", cli_style(stdout, CLI_PLAIN));
     for (size_t i = 0; i < count; i++) {
-        struct exti_copy_info info = {.size = sizeof info};
-        if (exti_dir_copy(d, i, &info) == 0) {
-            print_row(l, &info, column);
-            check_known(l, &info);
-        }
+        struct row row;
+        if (look_up(l, d, i, &row))
+            print_row(&row, column);
     }
 }
 

@@ -188,6 +188,28 @@ for ((k = looks - 2; k <= looks; k++)); do
 done
 say $bad a_folder_that_cannot_be_looked_at_is_not_called_a_link
 
+# ---- another process cleans at the same time ---------------------------------------------------------
+
+rm -rf ctx
+x copy-tree --contexts 2 --libpython "$api" tree ctx >out
+FAIL_CALL=rmdir:0:0 FAIL_IN=ctx FAIL_COUNT=$T/count LD_PRELOAD=$T/fail_at.so run clean ctx
+last=$(sed -n 's/^rmdir //p' count)
+x copy-tree --contexts 2 --libpython "$api" tree ctx >out
+with_fault rmdir:$last:2 ctx clean ctx
+[ $rc = 0 ] && [ -s failed ] && [ "$(grep -c 'ctx/[01]: removed' out)" = 2 ] && [ ! -s err ]
+say $? a_folder_of_contexts_that_is_gone_already_is_cleaned
+rm -rf ctx
+x copy --libpython "$api" "$one" ctx >out
+copy=$(basename ctx/one.*.so)
+FAIL_CALL=stat:0:0 FAIL_IN=$copy FAIL_COUNT=$T/count LD_PRELOAD=$T/fail_at.so run list ctx
+looks=$(sed -n 's/^stat //p' count)
+with_fault stat:$looks:2 "$copy" list ctx
+[ $rc = 0 ] && [ -s failed ] && [ ! -s err ] && grep -qE "^  missing +- .* $copy " out && grep -q '^  fresh' out
+say $? a_copy_that_is_gone_since_it_was_found_fresh_is_listed_as_missing
+with_fault stat:$looks:5 "$copy" list ctx
+[ $rc = 1 ] && grep -q "$copy: cannot look up its size: Input/output error" err
+say $? one_that_cannot_be_looked_at_is_an_error
+
 originals | cmp -s - before
 say $? originals_stay_as_they_are
 finish

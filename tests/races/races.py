@@ -49,11 +49,11 @@ def note(table, key):
         table[key] = table.get(key, 0) + 1
 
 
-def command(args, world):
+def command(args, world, limit=LIMIT):
     """Runs it; (status, output)."""
     try:
         done = subprocess.run(args, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                              timeout=LIMIT, cwd=world)
+                              timeout=limit, cwd=world)
     except subprocess.TimeoutExpired as e:
         raise Failure("%s hangs" % args) from e
     text = done.stdout.decode(errors="replace")
@@ -154,7 +154,8 @@ def repeat(end, what, *args):
 def threads_of_one(end, world, folder, *files):
     """One process with many threads, which may have the directory open only once at a time."""
     left = max(1, int(end - time.time()))
-    status, text = command([THREADS, str(THREADS_OF_ONE), str(left), folder, API] + list(files), world)
+    status, text = command([THREADS, str(THREADS_OF_ONE), str(left), folder, API] + list(files), world,
+                           left + LIMIT)
     if status:
         raise Failure("threads in %s: %s" % (folder, text))
     lines = [l for l in text.split("\n") if l and not l.startswith("loaded") and not l.startswith("EXTI_E_BUSY ")]
