@@ -114,6 +114,10 @@ struct exti_segment {
 /* The segment of a library, which has a handle, that has the byte at the file's offset `at`. */
 bool exti__loaded_segment(const struct exti_loaded *lib, uint64_t at, struct exti_segment *out);
 
+/* The segment that follows in memory: the gABI has them in this order. */
+bool exti__loaded_next_segment(const struct exti_loaded *lib, const struct exti_segment *after,
+                               struct exti_segment *out);
+
 /* How many times the process has unloaded a library. */
 unsigned long long exti__unloads(void);
 #endif

@@ -445,6 +445,16 @@ struct exti_layout exti__loaded_layout(const struct exti_loaded *lib)
     return s.count ? layout_of(lib->base, s.first, s.count) : (struct exti_layout){.lo = 0};
 }
 
+static struct exti_segment segment_of(const struct exti_loaded *lib, const ElfW(Phdr) * ph)
+{
+    return (struct exti_segment){.address = lib->base + ph->p_vaddr,
+                                 .at = ph->p_offset,
+                                 .size = ph->p_filesz,
+                                 .protection = (ph->p_flags & PF_R ? PROT_READ : 0) |
+                                               (ph->p_flags & PF_W ? PROT_WRITE : 0) |
+                                               (ph->p_flags & PF_X ? PROT_EXEC : 0)};
+}
+
 bool exti__loaded_segment(const struct exti_loaded *lib, uint64_t at, struct exti_segment *out)
 {
     const struct headers_search s = headers_of(lib);
@@ -454,12 +464,23 @@ bool exti__loaded_segment(const struct exti_loaded *lib, uint64_t at, struct ext
 
         if (ph->p_type != PT_LOAD || at < ph->p_offset || at - ph->p_offset >= ph->p_filesz)
             continue;
-        *out = (struct exti_segment){.address = lib->base + ph->p_vaddr,
-                                     .at = ph->p_offset,
-                                     .size = ph->p_filesz,
-                                     .protection = (ph->p_flags & PF_R ? PROT_READ : 0) |
-                                                   (ph->p_flags & PF_W ? PROT_WRITE : 0) |
-                                                   (ph->p_flags & PF_X ? PROT_EXEC : 0)};
+        *out = segment_of(lib, ph);
+        return true;
+    }
+    return false;
+}
+
+bool exti__loaded_next_segment(const struct exti_loaded *lib, const struct exti_segment *after,
+                               struct exti_segment *out)
+{
+    const struct headers_search s = headers_of(lib);
+
+    for (size_t i = 0; i < s.count; i++) {
+        const ElfW(Phdr) *ph = &s.first[i];
+
+        if (ph->p_type != PT_LOAD || lib->base + ph->p_vaddr <= after->address)
+            continue;
+        *out = segment_of(lib, ph);
         return true;
     }
     return false;

@@ -1,5 +1,5 @@
-/* Code and constants of a lean copy, mapped from the file that it is a copy of: base/shareable.h.
- * On systems that are not ELF's there are no lean copies. */
+/* Code, constants and tables of a lean copy, mapped from the file that it is a copy of:
+ * base/shareable.h.  On systems that are not ELF's there are no lean copies. */
 #ifndef LOADER_PROCESS_ORIGINAL_PAGES_H
 #define LOADER_PROCESS_ORIGINAL_PAGES_H
 
@@ -17,7 +17,8 @@ bool exti__can_map_originals(void);
 bool exti__can_map_code(const char *path);
 
 /* Maps the segments of a copy, which has a handle, that leave out something, from its original in
- * the place of its own.  Until then none of its code can run.  EXTI_E_IO with os_error ESTALE if
+ * the place of its own, and those pages of its tables that the original has too.  Until then none
+ * of its code can run.  Its headers stay its own.  EXTI_E_IO with os_error ESTALE if
  * the file is not the version `id` any more, as far as its size, inode and time of modification
  * tell. */
 int exti__map_original(const struct exti_loaded *lib, const char *original,

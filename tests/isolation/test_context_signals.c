@@ -434,23 +434,34 @@ ISO_CASE(what_children_send_reaches_their_context_alone)
     iso_close_ctx(b.ctx);
 }
 
+/* Linux 5.3 has it, valgrind 3.19 does not. */
+static bool has_pidfds(void)
+{
+    const int fd = (int)syscall(SYS_pidfd_open, getpid(), 0);
+
+    return fd >= 0 && close(fd) == 0;
+}
+
 /* CPython's signal.pidfd_send_signal is such a call. */
 ISO_CASE(what_is_sent_without_the_c_librarys_functions_is_the_contexts_own)
 {
     struct signaller a = open_signaller(), b = open_signaller();
+    const int ways = has_pidfds() ? 4 : 1;
 
     program_sets(SIGUSR2);
     want_int(b.set(SIGUSR2, 0), 0);
     want_int(a.set(SIGUSR2, SA_SIGINFO), 0);
-    for (int how = 0; how < 4; how++) {
+    for (int how = 0; how < ways; how++) {
         want_int(a.by_syscall(SIGUSR2, how), 0);
         want_count(a.count, how + 1);
         want_int(*a.code, how == 3 ? SI_QUEUE : SI_USER);
     }
-    want_int(*a.value, 88);
-    /* Other processes get theirs. */
-    want_int(a.by_syscall(SIGKILL, 4), SIGKILL);
-    want_int(*a.count, 4);
+    if (ways == 4) {
+        want_int(*a.value, 88);
+        /* Other processes get theirs. */
+        want_int(a.by_syscall(SIGKILL, 4), SIGKILL);
+    }
+    want_int(*a.count, ways);
     want_int(*b.count, 0);
     want_int(program_count, 0);
     iso_close_ctx(a.ctx);

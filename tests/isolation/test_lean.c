@@ -2,7 +2,9 @@
 #define _GNU_SOURCE
 #include "tests/support/exti_test.h"
 
+#include <dlfcn.h>
 #include <inttypes.h>
+#include <link.h>
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/ptrace.h>
@@ -22,27 +24,37 @@ static const char large[] = "int count;\n"
 
 enum { LEFT_OUT = 64 << 10 }; /* of 80,000 bytes at least, as blocks are left out whole */
 
-/* What /proc/self/maps says is mapped at an address. */
-static const char *mapped_at(const void *address)
+/* A line of /proc/self/maps. */
+struct map {
+    uintptr_t from, to;
+    char access[5], path[1024];
+};
+
+static struct map map_at(const void *address)
 {
     const uintptr_t at = (uintptr_t)address;
     FILE *f = fopen("/proc/self/maps", "r");
-    char line[1024], path[1024];
-    uintptr_t from, to;
+    char line[1200];
 
     want(f);
     while (fgets(line, sizeof line, f)) {
-        path[0] = 0;
-        want(sscanf(line, "%" SCNxPTR "-%" SCNxPTR " %*s %*s %*s %*s %1023[^\n]", &from, &to,
-                    path) >= 2);
-        if (at >= from && at < to) {
+        struct map m = {.path = ""};
+
+        want(sscanf(line, "%" SCNxPTR "-%" SCNxPTR " %4s %*s %*s %*s %1023[^\n]", &m.from, &m.to,
+                    m.access, m.path) >= 3);
+        if (at >= m.from && at < m.to) {
             fclose(f);
-            return iso_text("%s", path);
+            return m;
         }
     }
     fprintf(stderr, "nothing is mapped there\n");
     iso_fail_at(__FILE__, __LINE__);
-    return NULL;
+    return (struct map){.path = ""};
+}
+
+static const char *mapped_at(const void *address)
+{
+    return iso_text("%s", map_at(address).path);
 }
 
 static struct exti_ctx *open_with(const char *dir, uint32_t flags)
@@ -116,6 +128,128 @@ ISO_CASE(full_copies_have_code_and_constants_of_their_own)
     want(!is_lean(m, in_tmp("large.so")));
     want(left_out(copy_of(ctx, in_tmp("large.so"))) < LEFT_OUT);
     want_int(call_int(m, "next"), 1);
+    iso_close_ctx(ctx);
+}
+
+/* ---- tables, and constants behind code ---- */
+
+/* With 5,000 relocations, symbols of a version of another library's, and a symbol that is unique in
+ * its process: an edit of the copy's symbol table makes that the context's. */
+static const char tables[] = "int provided(void);\n"
+                             "__attribute__((weak)) int shared_by_all;\n"
+                             "__asm__(\".type shared_by_all, @gnu_unique_object\");\n"
+                             "#define FOUR(x) x, x, x, x\n"
+                             "#define ALL(x) FOUR(FOUR(FOUR(FOUR(FOUR(FOUR(x))))))\n"
+                             "void *table[] = {ALL(&shared_by_all)};\n"
+                             "int call_provided(void) { return provided(); }\n";
+
+static void build_with_tables(void)
+{
+    iso_write_text(in_tmp("versions"), "V1 { provided; };");
+    iso_build("int provided(void); int provided(void) { return 5; }", "libdep.so",
+              iso_text("-Wl,-soname,libdep.so -Wl,--version-script=%s", in_tmp("versions")));
+    iso_build(iso_text("%s%s", large, tables), "tables.so",
+              iso_text(SEPARATE "-L%s -l:libdep.so -Wl,-rpath,%s", iso_tmp, iso_tmp));
+}
+
+struct tables {
+    uintptr_t headers, relocations;
+};
+
+static int find_tables(struct dl_phdr_info *info, size_t size, void *user)
+{
+    struct tables *t = user;
+
+    (void)size;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Dyn) *d = (void *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
+
+        if (info->dlpi_phdr[i].p_type != PT_DYNAMIC || info->dlpi_addr != t->headers)
+            continue;
+        for (; d->d_tag != DT_NULL; d++)
+            if (d->d_tag == DT_RELA)
+                t->relocations = d->d_un.d_ptr;
+    }
+    return 0;
+}
+
+static struct tables tables_of(struct exti_module *m)
+{
+    struct tables t = {0};
+    Dl_info info;
+
+    want(dladdr(call_ptr(m, "where"), &info));
+    t.headers = (uintptr_t)info.dli_fbase;
+    dl_iterate_phdr(find_tables, &t);
+    want(t.relocations > t.headers);
+    return t;
+}
+
+/* What the system's loader has bound by.  The proof reads the versions, and binding by name the
+ * symbols, when they are the original's. */
+ISO_CASE(tables_come_from_the_original_but_for_what_is_edited)
+{
+    struct exti_module *m[2];
+    struct exti_ctx *ctx[2];
+
+    build_with_tables();
+    for (int i = 0; i < 2; i++) {
+        struct tables t;
+
+        ctx[i] = iso_open(i ? "b" : "a");
+        m[i] = iso_load(ctx[i], in_tmp("tables.so"));
+        t = tables_of(m[i]);
+        want_text(mapped_at((void *)t.headers), i ? "/b/" : "/a/");
+        want_text(mapped_at((void *)(t.relocations + (64 << 10))), "/tables.so");
+        want_int(call_int(m[i], "call_provided"), 5);
+        want(((void **)iso_sym(m[i], "table"))[4095] == iso_sym(m[i], "shared_by_all"));
+    }
+    want(iso_sym(m[0], "shared_by_all") != iso_sym(m[1], "shared_by_all"));
+    iso_build("int call_provided(void); int again(void) { return call_provided(); }", "user.so",
+              iso_text("-L%s -l:tables.so -Wl,-rpath,%s", iso_tmp, iso_tmp));
+    for (int i = 0; i < 2; i++) {
+        want_int(call_int(iso_load(ctx[i], in_tmp("user.so")), "again"), 5);
+        iso_prove_clean(ctx[i], 4);
+        iso_close_ctx(ctx[i]);
+    }
+}
+
+/* The control of the case above. */
+ISO_CASE(full_copies_have_tables_of_their_own)
+{
+    struct exti_ctx *ctx;
+    struct tables t;
+
+    build_with_tables();
+    ctx = open_with("a", EXTI_CTX_FULL_COPIES);
+    t = tables_of(iso_load(ctx, in_tmp("tables.so")));
+    want_text(mapped_at((void *)(t.relocations + (64 << 10))), "/a/");
+    iso_close_ctx(ctx);
+}
+
+/* A process may have 65,530 mappings. */
+ISO_CASE(few_constants_are_one_mapping_with_the_code_before_them)
+{
+    static const char few[] = "const char constants[8000] = \"constant\";\n"
+                              "void *where(void) { __asm__(\".skip 80000, 0x90\"); "
+                              "return (void *)where; }\n"
+                              "const char *constant(void) { return constants; }\n";
+    struct exti_ctx *ctx = iso_open("a");
+    struct exti_module *m;
+    struct map code, many;
+
+    iso_build(iso_text("void *where(void); const char *constant(void);%s", few), "few.so",
+              SEPARATE);
+    m = iso_load(ctx, in_tmp("few.so"));
+    want(is_lean(m, in_tmp("few.so")));
+    code = map_at(call_ptr(m, "where"));
+    want((uintptr_t)call_ptr(m, "constant") < code.to);
+    want_text(code.access, "r-xp");
+    /* Nobody can execute many. */
+    iso_build(large, "large.so", SEPARATE);
+    many = map_at(call_ptr(iso_load(ctx, in_tmp("large.so")), "constant"));
+    want_text(many.access, "r--p");
+    iso_prove_clean(ctx, 3);
     iso_close_ctx(ctx);
 }
 
@@ -385,7 +519,7 @@ ISO_CASE(originals_on_a_file_system_without_code_are_copied_whole)
     struct exti_ctx *ctx;
 
     want(mkdir(in_tmp("noexec"), 0700) == 0);
-    if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
+    if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", "none", MS_REC | MS_PRIVATE, NULL) != 0 ||
         mount("none", in_tmp("noexec"), "tmpfs", MS_NOEXEC, NULL) != 0) {
         fprintf(stderr, "needs to be root and to mount\n");
         _exit(0);
@@ -401,6 +535,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(code_and_constants_come_from_the_original),
         cmocka_unit_test(full_copies_have_code_and_constants_of_their_own),
+        cmocka_unit_test(tables_come_from_the_original_but_for_what_is_edited),
+        cmocka_unit_test(full_copies_have_tables_of_their_own),
+        cmocka_unit_test(few_constants_are_one_mapping_with_the_code_before_them),
         cmocka_unit_test(lean_copies_are_made_again_for_those_who_want_full_ones),
         cmocka_unit_test(copies_for_others_are_full),
         cmocka_unit_test(what_is_written_into_a_hole_is_found),
