@@ -150,6 +150,7 @@ ELF_SYSTEM_SRCS := base/os/sha256_nettle.c \
 	loader/resolve/default_memo.c loader/resolve/elf_kind.c loader/resolve/ld_cache.c \
 	loader/resolve/search_elf.c loader/resolve/search_elf_open.c loader/resolve/search_host.c \
 	loader/resolve/string_list.c loader/resolve/string_tokens.c \
+	loader/store/pattern.c loader/store/store_pattern.c \
 	loader/load/shared_environment.c loader/load/static_tls.c loader/track/context_keys.c loader/track/context_threads.c \
 	loader/track/fork_handlers.c loader/track/kept_file.c loader/track/lingering.c \
 	loader/track/record_locks.c loader/track/still_mapped.c loader/track/thread_description.c \
@@ -175,7 +176,8 @@ WINDOWS_SYSTEM_SRCS := $(wildcard base/os/*win32.c) \
 # Of two systems.
 ELF_OR_DARWIN_SRCS := loader/resolve/search_pe_list.c
 ELF_OR_WINDOWS_SRCS := loader/load/reference_target.c
-DARWIN_OR_WINDOWS_SRCS := loader/process/name_filter_none.c loader/process/original_pages_none.c loader/process/program_none.c loader/process/provenance_none.c loader/process/tls_reference_none.c loader/resolve/search_elf_none.c
+DARWIN_OR_WINDOWS_SRCS := loader/process/name_filter_none.c loader/process/original_pages_none.c loader/process/program_none.c loader/process/provenance_none.c loader/process/tls_reference_none.c loader/resolve/search_elf_none.c \
+	loader/store/store_pattern_none.c
 SYSTEM_SRCS := $(POSIX_SRCS) $(ELF_SYSTEM_SRCS) $(DARWIN_SYSTEM_SRCS) $(WINDOWS_SYSTEM_SRCS) \
 	$(ELF_OR_DARWIN_SRCS) $(ELF_OR_WINDOWS_SRCS) $(DARWIN_OR_WINDOWS_SRCS)
 OWN_SYSTEM_SRCS := $(if $(on_windows),$(WINDOWS_SYSTEM_SRCS),$(POSIX_SRCS) $(ELF_OR_DARWIN_SRCS)) \

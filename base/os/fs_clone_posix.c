@@ -213,6 +213,41 @@ int exti__fs_clone_replace(struct exti_fs_clone *c, const char *path,
     return rc;
 }
 
+static int write_edits(const struct exti_fs_clone *c, const struct exti_range *changed,
+                       size_t count, const uint8_t *bytes)
+{
+    int rc = 0;
+
+    for (size_t i = 0; i < count && !rc; i++) {
+        rc = exti__posix_write_at(c->fd, bytes, changed[i].n, changed[i].at);
+        bytes += changed[i].n;
+    }
+    return rc ? rc : exti__posix_write_at(c->fd, bytes, c->size - c->kept, c->kept);
+}
+
+int exti__fs_clone_edited(const char *path, const struct exti_fs_source *source, size_t size,
+                          const struct exti_range *changed, size_t count, const uint8_t *bytes,
+                          uint32_t flags, struct exti_error *err)
+{
+    struct exti_fs_clone c = {.size = size, .kept = source->kept, .fd = -1};
+    int from = open(source->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), rc;
+
+    if (from < 0)
+        return exti__fail_io(err, errno, source->path, "cannot open file");
+    if (source->left_out)
+        c.left_out = *source->left_out;
+    rc = exti__posix_create_temp(path, O_WRONLY, flags, &c.temp, &c.fd, err);
+    if (!rc) {
+        rc = copy_kept(from, source, &c, path, err);
+        if (!rc && write_edits(&c, changed, count, bytes) != 0)
+            rc = exti__fail_io(err, errno, path, "cannot write %zu bytes", size);
+        rc = exti__posix_finish_temp(c.fd, c.temp, path, size, flags, rc, err);
+        exti__free(c.temp);
+    }
+    close(from);
+    return rc;
+}
+
 void exti__fs_clone_drop(struct exti_fs_clone *c)
 {
     if (c->temp) {

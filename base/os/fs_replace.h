@@ -52,6 +52,13 @@ int exti__fs_clone_replace(struct exti_fs_clone *c, const char *path,
                            const struct exti_range *changed, size_t changed_count, uint32_t flags,
                            struct exti_error *err);
 
+/* POSIX: puts a copy of the source in the place of `path`, with edits that are known: `bytes` has
+ * those of the `count` ranges (ordered, below source->kept), then all from there to `size`.  Reads
+ * none of source->bytes.  Errors as above. */
+int exti__fs_clone_edited(const char *path, const struct exti_fs_source *source, size_t size,
+                          const struct exti_range *changed, size_t count, const uint8_t *bytes,
+                          uint32_t flags, struct exti_error *err);
+
 /* Removes the file, and frees the image. */
 void exti__fs_clone_drop(struct exti_fs_clone *c);
 

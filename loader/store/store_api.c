@@ -77,7 +77,7 @@ static int make_api(struct exti_store *s, const char *source, const struct exti_
         rc = exti__store_edits(&edits, &e, err);
     if (!rc) {
         s->replaced = s->replaced || (m->api.copy && strcmp(m->api.copy, name) == 0);
-        rc = exti__store_write(s, im, &edits, &e, err);
+        rc = exti__store_write(s, im, &edits, NULL, &e, err);
         /* The copy may be there, but not safe on the disk.  No manifest would ever name it. */
         if (rc && !(m->api.copy && strcmp(m->api.copy, name) == 0))
             discard_file(s->dir, name);

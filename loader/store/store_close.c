@@ -4,6 +4,7 @@
 #include "base/os/fs_lock.h"
 #include "loader/store/store_lock.h"
 #include "loader/store/store_open.h"
+#include "loader/store/store_pattern.h"
 #include "loader/store/store_remove.h"
 #include "loader/store/store_save.h"
 
@@ -52,6 +53,7 @@ int exti__store_close(struct exti_store *s, struct exti_error *err)
         rc = drop_if_unused(s, err);
     else
         rc = exti__store_flush(s, err);
+    exti__patterns_release();
     exti__store_free(s);
     return rc;
 }

@@ -14,6 +14,7 @@
 #include "loader/store/store_fresh.h"
 #include "loader/store/store_graph.h"
 #include "loader/store/store_names.h"
+#include "loader/store/store_pattern.h"
 #include "loader/store/store_save.h"
 #include "loader/store/store_write.h"
 #include "loader/store/target.h"
@@ -72,13 +73,15 @@ int exti__store_make(struct exti_store *s, const struct exti_copy_request *r,
 {
     struct exti_making m = {0};
     const struct exti_entry *old;
-    int rc = exti__store_plan(s, r, &m, err);
+    const bool made = exti__pattern_use(s, r, &m.e);
+    int rc = made ? 0 : exti__store_plan(s, r, &m, err);
 
     if (rc)
         return rc;
     old = exti__manifest_find(&s->manifest, r->source);
     s->replaced = s->replaced || (old && strcmp(old->copy, m.e.copy) == 0);
-    rc = exti__store_write(s, m.im, &m.edits, &m.e, err);
+    if (!made)
+        rc = exti__store_write(s, m.im, &m.edits, r, &m.e, err);
     if (!rc)
         rc = exti__manifest_put(&s->manifest, &m.e, err);
     if (!rc)

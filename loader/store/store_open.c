@@ -10,6 +10,7 @@
 #include "loader/process/original_pages.h"
 #include "loader/store/store_api.h"
 #include "loader/store/store_folder.h"
+#include "loader/store/store_pattern.h"
 #include "loader/store/store_policy.h"
 #include "loader/store/store_remove.h"
 #include "loader/store/store_save.h"
@@ -82,6 +83,7 @@ int exti__store_open(struct exti_store *s, const struct exti_store_opts *opts,
     /* Who only copies does so for other processes. */
     s->lean = s->withhold && !opts->full && (s->copy_only || exti__can_map_originals());
     exti__fs_boot(s->boot, sizeof s->boot);
+    exti__patterns_hold();
     rc = exti__store_make_folder(s, opts->dir, &lock, err);
     if (!rc) {
         /* For those who load copies; and who cannot write to the lock cannot save a hash either. */
@@ -97,6 +99,7 @@ int exti__store_open(struct exti_store *s, const struct exti_store_opts *opts,
     }
     if (rc) {
         exti__error_file(err, s->dir);
+        exti__patterns_release();
         exti__store_free(s);
     }
     return rc;

@@ -10,6 +10,7 @@
 #include "loader/process/original_pages.h"
 #include "loader/rewrite/rewrite.h"
 #include "loader/store/copy_identity.h"
+#include "loader/store/store_pattern.h"
 
 /* Whether the file `path`, and not one behind a link, is there and as it should be, and nobody else
  * can change it. */
@@ -24,7 +25,8 @@ static bool is_written(const struct exti_store *s, const struct exti_rewritten *
 }
 
 int exti__store_write(const struct exti_store *s, const struct exti_image *im,
-                      const struct exti_edits *edits, struct exti_entry *e, struct exti_error *err)
+                      const struct exti_edits *edits, const struct exti_copy_request *request,
+                      struct exti_entry *e, struct exti_error *err)
 {
     char *path = exti__path_join(s->dir, e->copy);
     const bool lean = s->lean && exti__can_map_code(e->source);
@@ -43,6 +45,8 @@ int exti__store_write(const struct exti_store *s, const struct exti_image *im,
      * used again: see exti__store_copy_state. */
     else if (s->sync)
         rc = exti__copy_hash(r.copy.image.p, r.copy.size, &r.left_out, e->copy_hash, err);
+    if (!rc && request)
+        exti__pattern_learn(s, request, e, &r);
     if (!rc && (s->sync || !is_written(s, &r, path)))
         rc = exti__rewritten_write(&r, path, s->sync, err);
     if (!rc)

@@ -66,7 +66,7 @@ static void write_job(struct exti_write_queue *q, struct exti_write_job *j)
     int rc;
 
     pthread_mutex_unlock(&q->lock);
-    rc = exti__store_write(q->store, j->making.im, &j->making.edits, &j->making.e, &err);
+    rc = exti__store_write(q->store, j->making.im, &j->making.edits, NULL, &j->making.e, &err);
     exti__making_clear(&j->making);
     pthread_mutex_lock(&q->lock);
     j->rc = rc;

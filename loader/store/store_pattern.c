@@ -1,0 +1,257 @@
+#include "loader/store/store_pattern.h"
+
+#include <search.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/mem.h"
+#include "base/os/fs_owner.h"
+#include "base/path.h"
+#include "loader/store/manifest_api.h"
+#include "loader/store/pattern.h"
+#include "loader/store/store_fresh.h"
+
+/* What is known of one file's copies in contexts of one kind. */
+struct known {
+    struct exti_buf key;
+    struct exti_pattern pattern; /* nobody changes it once it is proven */
+    enum { PLANNED_ONCE, PROVEN, NO_PATTERN } state;
+};
+
+/* In a forked child another thread may have held the lock for ever.  So nobody waits for it: who
+ * does not get it does without patterns. */
+static struct {
+    pthread_mutex_t lock;
+    atomic_size_t holders;
+    void *tree; /* of tsearch(3): struct known, by key */
+} patterns = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static bool lock_patterns(void)
+{
+    return pthread_mutex_trylock(&patterns.lock) == 0;
+}
+
+static void free_known(void *known)
+{
+    struct known *k = known;
+
+    exti__buf_free(&k->key);
+    exti__pattern_free(&k->pattern);
+    exti__free(k);
+}
+
+static int by_key(const void *a, const void *b)
+{
+    const struct exti_buf *x = &((const struct known *)a)->key,
+                          *y = &((const struct known *)b)->key;
+
+    return x->n == y->n ? memcmp(x->p, y->p, x->n) : (x->n > y->n) - (x->n < y->n);
+}
+
+void exti__patterns_hold(void)
+{
+    patterns.holders++;
+}
+
+void exti__patterns_release(void)
+{
+    if (--patterns.holders || !lock_patterns())
+        return;
+    /* Unless somebody has come since. */
+    if (!patterns.holders)
+        exti__tree_free(&patterns.tree, by_key, free_known);
+    pthread_mutex_unlock(&patterns.lock);
+}
+
+/* ---- keys ---- */
+
+/* Whether copies follow from what the key has, the files themselves, and what is the same for the
+ * whole process; and nobody has made some before. */
+static bool has_patterns(const struct exti_store *s)
+{
+    return (s->created || s->one_shot) && s->lean && !s->copy_only && !s->copy_name && !s->sync &&
+           s->manifest.target.format == EXTI_FORMAT_ELF;
+}
+
+static int add_text(struct exti_buf *key, const char *text)
+{
+    text = text ? text : "";
+    return exti__buf_append(key, text, strlen(text) + 1, NULL);
+}
+
+static int add_numbers(struct exti_buf *key, const uint64_t *numbers, size_t count)
+{
+    return exti__buf_append(key, numbers, count * sizeof *numbers, NULL);
+}
+
+static int add_version(struct exti_buf *key, const struct exti_file_id *id)
+{
+    const uint64_t numbers[] = {id->device, id->inode, id->size, (uint64_t)id->mtime_ns,
+                                (uint64_t)id->ctime_ns};
+
+    return add_numbers(key, numbers, sizeof numbers / sizeof *numbers);
+}
+
+/* The manifest's `search` stands for the quirks too.  False without memory: then the key is
+ * empty. */
+static bool make_key(const struct exti_store *s, const struct exti_copy_request *r,
+                     const struct exti_file_id *id, struct exti_buf *key)
+{
+    const struct exti_manifest *m = &s->manifest;
+    const uint64_t numbers[] = {strlen(m->name), r->root,
+                                r->symbolic,     s->one_shot || s->adapts,
+                                s->trust_dir,    m->renamed,
+                                m->names,        m->generation,
+                                m->resolution,   (uint64_t)m->policy.closure};
+    int rc;
+
+    *key = exti__buf((size_t)1 << 20);
+    rc = add_numbers(key, numbers, sizeof numbers / sizeof *numbers);
+    rc = rc ? rc : add_version(key, id);
+    rc = rc ? rc : add_version(key, &m->api.id);
+    rc = rc ? rc : add_text(key, r->source);
+    rc = rc ? rc : add_text(key, r->first);
+    rc = rc ? rc : add_text(key, m->api.source);
+    rc = rc ? rc : add_text(key, m->search);
+    for (size_t i = 0; i < m->policy.rule_count && !rc; i++) {
+        rc = add_text(key, m->policy.rules[i].share ? "share" : "isolate");
+        rc = rc ? rc : add_text(key, m->policy.rules[i].glob);
+    }
+    if (rc)
+        exti__buf_free(key);
+    return !rc;
+}
+
+static struct known *find_known(const struct exti_buf *key)
+{
+    const struct known wanted = {.key = *key};
+    struct known *const *node = tfind(&wanted, &patterns.tree, by_key);
+
+    return node ? *node : NULL;
+}
+
+/* ---- use ---- */
+
+static const struct exti_pattern *find_proven(const struct exti_store *s,
+                                              const struct exti_copy_request *r,
+                                              const struct exti_file_id *id)
+{
+    const struct known *k = NULL;
+    struct exti_buf key;
+    bool proven = false;
+
+    if (!make_key(s, r, id, &key))
+        return NULL;
+    if (lock_patterns()) {
+        k = find_known(&key);
+        proven = k && k->state == PROVEN;
+        pthread_mutex_unlock(&patterns.lock);
+    }
+    exti__buf_free(&key);
+    return proven ? &k->pattern : NULL;
+}
+
+static bool write_copy(const struct exti_store *s, const struct exti_pattern *p,
+                       struct exti_entry *e)
+{
+    const struct exti_fs_source from = {e->source, &e->id, NULL, p->kept, &e->left_out};
+    const uint32_t flags = EXTI_FS_EXECUTABLE | (e->id.mode & 077 ? 0 : EXTI_FS_PRIVATE);
+    char *path = exti__path_join(s->dir, e->copy);
+    uint8_t *bytes = exti__pattern_bytes(p, s->manifest.name);
+    struct exti_file_id there;
+    bool trusted;
+    int rc = EXTI_E_NOMEM;
+
+    /* A file that is there may be one that another process has loaded. */
+    if (path && bytes && exti__fs_id(path, &there, NULL))
+        rc = exti__fs_clone_edited(path, &from, p->size, p->changed, p->changed_count, bytes, flags,
+                                   NULL);
+    if (!rc)
+        rc = exti__fs_own_id(path, &e->copy_id, &trusted, NULL);
+    exti__free(bytes);
+    exti__free(path);
+    return !rc;
+}
+
+/* The same that makes a copy of an earlier process good enough: store_fresh.c. */
+static bool is_right(struct exti_store *s, const struct exti_copy_request *r,
+                     const struct exti_entry *e)
+{
+    return !exti__manifest_find_copy(&s->manifest, e->copy) &&
+           exti__store_has_needs(s, r->first, e);
+}
+
+bool exti__pattern_use(struct exti_store *s, const struct exti_copy_request *r,
+                       struct exti_entry *out)
+{
+    const struct exti_pattern *p;
+    struct exti_file_id id;
+    struct exti_entry e;
+
+    if (!has_patterns(s) || exti__manifest_find(&s->manifest, r->source) ||
+        exti__fs_id(r->source, &id, NULL))
+        return false;
+    p = find_proven(s, r, &id);
+    if (!p || !exti__pattern_entry(p, s->manifest.name, &e))
+        return false;
+    e.id = id;
+    if (!is_right(s, r, &e) || !write_copy(s, p, &e)) {
+        exti__entry_clear(&e);
+        return false;
+    }
+    e.marks = (struct exti_entry_marks){.made = true};
+    memcpy(e.boot, s->boot, sizeof e.boot);
+    *out = e;
+    return true;
+}
+
+/* ---- learning ---- */
+
+/* Takes over key and pattern, which are emptied, if there is memory.  The lock is held. */
+static void keep(struct exti_buf *key, struct exti_pattern *p)
+{
+    struct known *k = exti__alloc(sizeof *k);
+
+    if (!k)
+        return;
+    *k = (struct known){*key, *p, PLANNED_ONCE};
+    if (!tsearch(k, &patterns.tree, by_key)) {
+        exti__free(k);
+        return;
+    }
+    *key = (struct exti_buf){.n = 0};
+    *p = (struct exti_pattern){.size = 0};
+}
+
+/* The second one decides. */
+static void compare(struct known *k, struct exti_pattern *p)
+{
+    if (k->state == PLANNED_ONCE && strcmp(k->pattern.name, p->name) != 0)
+        k->state = exti__pattern_matches(&k->pattern, p) ? PROVEN : NO_PATTERN;
+}
+
+void exti__pattern_learn(const struct exti_store *s, const struct exti_copy_request *r,
+                         const struct exti_entry *e, const struct exti_rewritten *copy)
+{
+    struct exti_pattern p;
+    struct exti_buf key;
+    struct known *k;
+
+    if (!has_patterns(s) || !make_key(s, r, &copy->id, &key))
+        return;
+    if (!exti__pattern_take(s->manifest.name, e, copy, &p)) {
+        exti__buf_free(&key);
+        return;
+    }
+    if (lock_patterns()) {
+        k = find_known(&key);
+        if (k)
+            compare(k, &p);
+        else
+            keep(&key, &p);
+        pthread_mutex_unlock(&patterns.lock);
+    }
+    exti__buf_free(&key);
+    exti__pattern_free(&p);
+}

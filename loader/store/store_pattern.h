@@ -1,0 +1,26 @@
+/* Copies made by pattern.  The copies of one file in contexts that are set up alike differ in
+ * nothing but the contexts' names.  Once two were planned, each by itself, and found to be the same
+ * but for that, the copy of a further context of this process is written without reading, planning
+ * and checking the file again.  For lean copies in folders that this process has made, on ELF
+ * systems; others are planned each. */
+#ifndef LOADER_STORE_STORE_PATTERN_H
+#define LOADER_STORE_STORE_PATTERN_H
+
+#include "loader/rewrite/rewrite.h"
+#include "loader/store/store_needs.h"
+
+/* What is known lives while a store holds it: from its opening to its end. */
+void exti__patterns_hold(void);
+void exti__patterns_release(void);
+
+/* Writes the copy if there is a pattern of it and the context has none yet, and gives its entry,
+ * which is to be recorded.  False: plan it, whatever has failed here.  The store's mutex is
+ * held. */
+bool exti__pattern_use(struct exti_store *s, const struct exti_copy_request *r,
+                       struct exti_entry *out);
+
+/* Notes a copy that was planned, before it is written; its entry lacks what only the file tells. */
+void exti__pattern_learn(const struct exti_store *s, const struct exti_copy_request *r,
+                         const struct exti_entry *e, const struct exti_rewritten *copy);
+
+#endif

@@ -1,0 +1,27 @@
+#include "loader/store/store_pattern.h"
+
+void exti__patterns_hold(void)
+{
+}
+
+void exti__patterns_release(void)
+{
+}
+
+bool exti__pattern_use(struct exti_store *s, const struct exti_copy_request *r,
+                       struct exti_entry *out)
+{
+    (void)s;
+    (void)r;
+    (void)out;
+    return false;
+}
+
+void exti__pattern_learn(const struct exti_store *s, const struct exti_copy_request *r,
+                         const struct exti_entry *e, const struct exti_rewritten *copy)
+{
+    (void)s;
+    (void)r;
+    (void)e;
+    (void)copy;
+}

@@ -1,0 +1,192 @@
+/* Copies that are made by pattern, from the third context on. */
+#define _GNU_SOURCE
+#include "tests/support/exti_test.h"
+
+#include "loader/store/store_pattern.h"
+#include "loader/track/context.h"
+#include "tests/isolation/build.h"
+
+static const char library[] =
+    "int count; int dep_next(void); int dep_next(void) { return ++count; }";
+static const char user[] = "int dep_next(void); int next(void); int next(void) "
+                           "{ return 10 * dep_next(); }";
+
+static void build(void)
+{
+    iso_build(library, "libdep.so", "-Wl,-soname,libdep.so");
+    iso_build(user, "mod.so", iso_text("-L'%s' -ldep -Wl,-rpath,'%s'", iso_tmp, iso_tmp));
+}
+
+/* Whether the context gets its copy of a file by pattern.  It is not recorded. */
+static bool uses_pattern(struct exti_ctx *ctx, const char *file, bool symbolic)
+{
+    const struct exti_copy_request r = {
+        .source = file, .first = file, .root = true, .symbolic = symbolic};
+    struct exti_entry e;
+    bool used;
+
+    pthread_mutex_lock(&ctx->store.lock);
+    used = exti__pattern_use(&ctx->store, &r, &e);
+    pthread_mutex_unlock(&ctx->store.lock);
+    if (used) {
+        want(unlink(iso_text("%s/%s", exti_ctx_dir(ctx), e.copy)) == 0);
+        exti__entry_clear(&e);
+    }
+    return used;
+}
+
+static struct exti_ctx *open_with(const char *dir, const char *name, uint32_t flags)
+{
+    struct exti_ctx_opts opts = iso_opts(dir ? in_tmp(dir) : NULL, name);
+
+    opts.flags = flags;
+    return iso_open_opts(&opts);
+}
+
+static const char *mod(void)
+{
+    return in_tmp("mod.so");
+}
+
+/* Two contexts that have planned copies, each by itself. */
+struct planners {
+    struct exti_ctx *ctx[2];
+};
+
+static struct planners plan_two(void)
+{
+    struct planners p;
+
+    build();
+    for (int i = 0; i < 2; i++) {
+        p.ctx[i] = iso_open(i ? "b" : "a");
+        want(!uses_pattern(p.ctx[i], mod(), false));
+        iso_load(p.ctx[i], mod());
+    }
+    return p;
+}
+
+static void close_all(const struct planners *p, struct exti_ctx *ctx)
+{
+    iso_close_ctx(ctx);
+    for (int i = 0; i < 2; i++)
+        iso_close_ctx(p->ctx[i]);
+}
+
+/* exti_dir_verify plans each copy again. */
+ISO_CASE(from_the_third_context_on_copies_are_made_by_pattern)
+{
+    const struct planners p = plan_two();
+    struct exti_ctx *c = iso_open("c"), *d = iso_open(NULL);
+
+    want(uses_pattern(c, mod(), false));
+    want(uses_pattern(d, mod(), false));
+    want_int(call_int(iso_load(c, mod()), "next"), 10);
+    want_int(call_int(iso_load(c, mod()), "next"), 20);
+    want_int(call_int(iso_load(d, mod()), "next"), 10);
+    want_int(call_int(iso_load(p.ctx[0], mod()), "next"), 10);
+    iso_prove_clean(c, 3);
+    iso_dir_clean(exti_ctx_dir(c));
+    iso_dir_clean(exti_ctx_dir(p.ctx[1]));
+    iso_close_ctx(d);
+    close_all(&p, c);
+    want_int(file_exists(in_tmp("c/manifest.json")), 1);
+}
+
+/* The entry that the manifest gets is the one that a plan would have given. */
+ISO_CASE(such_a_context_can_be_opened_again)
+{
+    const struct planners p = plan_two();
+    struct exti_ctx *c = iso_open("c");
+
+    want_int(call_int(iso_load(c, mod()), "next"), 10);
+    close_all(&p, c);
+    iso_dir_clean(in_tmp("c"));
+    c = iso_open("c");
+    want_int(call_int(iso_load(c, mod()), "next"), 10);
+    iso_prove_clean(c, 3);
+    iso_close_ctx(c);
+}
+
+ISO_CASE(contexts_of_another_kind_plan_their_own)
+{
+    static const struct exti_rule rule = {"libdep*", 1};
+    const struct planners p = plan_two();
+    struct exti_ctx_opts opts = iso_opts(in_tmp("shares"), NULL);
+    struct exti_ctx *c;
+    const struct {
+        const char *dir, *name;
+        uint32_t flags;
+    } kinds[] = {{"long", "morethaneight", 0},
+                 {"full", NULL, EXTI_CTX_FULL_COPIES},
+                 {"renamed", NULL, EXTI_CTX_RENAME},
+                 {"only", NULL, EXTI_CTX_COPY_ONLY | EXTI_CTX_FOR_LOADING}};
+
+    for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
+        c = open_with(kinds[i].dir, kinds[i].name, kinds[i].flags);
+        want(!uses_pattern(c, mod(), false));
+        iso_close_ctx(c);
+    }
+    opts.rules = &rule;
+    opts.rule_count = 1;
+    c = iso_open_opts(&opts);
+    want(!uses_pattern(c, mod(), false));
+    iso_close_ctx(c);
+    c = iso_open("c");
+    want(!uses_pattern(c, mod(), true));
+    want(uses_pattern(c, mod(), false));
+    close_all(&p, c);
+    /* With the last context the patterns are gone. */
+    c = iso_open("d");
+    want(!uses_pattern(c, mod(), false));
+    iso_close_ctx(c);
+}
+
+ISO_CASE(what_has_changed_is_planned)
+{
+    const struct planners p = plan_two();
+    struct exti_ctx *c = iso_open("c");
+
+    /* A file that is there may be another process's. */
+    want(uses_pattern(c, mod(), false));
+    iso_load(c, mod());
+    want(!uses_pattern(c, mod(), false));
+    iso_close_ctx(c);
+    c = iso_open("d");
+    want(rename(in_tmp("libdep.so"), in_tmp("away")) == 0);
+    want(!uses_pattern(c, mod(), false));
+    want(rename(in_tmp("away"), in_tmp("libdep.so")) == 0);
+    want(uses_pattern(c, mod(), false));
+    iso_build("int next(void); int next(void) { return 7; }", "mod.so", "");
+    want(!uses_pattern(c, mod(), false));
+    want_int(call_int(iso_load(c, mod()), "next"), 7);
+    iso_dir_clean(exti_ctx_dir(c));
+    close_all(&p, c);
+}
+
+/* A context whose copies are there was made by an earlier process, or by another. */
+ISO_CASE(directories_that_others_have_made_are_planned)
+{
+    struct exti_ctx *c = iso_open("c");
+    struct planners p;
+
+    iso_close_ctx(c);
+    p = plan_two();
+    c = iso_open("c");
+    want(!uses_pattern(c, mod(), false));
+    want_int(call_int(iso_load(c, mod()), "next"), 10);
+    close_all(&p, c);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(from_the_third_context_on_copies_are_made_by_pattern),
+        cmocka_unit_test(such_a_context_can_be_opened_again),
+        cmocka_unit_test(contexts_of_another_kind_plan_their_own),
+        cmocka_unit_test(what_has_changed_is_planned),
+        cmocka_unit_test(directories_that_others_have_made_are_planned),
+    };
+
+    return cmocka_run_group_tests_name("isolation/patterns", tests, NULL, NULL);
+}
