@@ -194,7 +194,7 @@ CLI_SRCS := $(filter-out $(CLI_POSIX_SRCS) $(CLI_WINDOWS_SRCS),$(sort $(shell fi
 # `run` needs a POSIX system.
 # What `run` has beside the library of contexts: whole programs and their ends.
 RUN_SRCS := $(if $(on_windows),,$(addprefix runtime/,builtin.c command.c context.c ending.c importable.c \
-	program.c scratch.c uncaught.c))
+	pace.c program.c scratch.c uncaught.c))
 PYTHON_SRCS := $(if $(on_windows),,$(filter-out $(RUN_SRCS),$(RUNTIME_SRCS)))
 PROGRAM_SRCS := $(PYTHON_SRCS) $(RUN_SRCS) $(CLI_SRCS)
 

@@ -197,6 +197,7 @@ static void run_contexts(struct session *s, const struct request *r)
             .count = r->contexts,
             /* The process ends with its contexts, so unloading them would only take time. */
             .ctx_flags = EXTI_CTX_KEEP | (r->rename ? EXTI_CTX_RENAME : 0) | r->choice.flags,
+            .paced = 1,
             .prove = r->prove,
             .shares_directory = r->contexts > 1 ? note_directory : NULL,
             .closure = r->choice.closure,
@@ -208,6 +209,7 @@ static void run_contexts(struct session *s, const struct request *r)
         s->results[i].status = 1;
         pyrt_start(&s->contexts[i], &o, &s->results[i].error);
     }
+    pyrt_go(s->contexts, r->contexts);
     for (int i = 0; i < r->contexts; i++) {
         if (s->contexts[i] != NULL)
             pyrt_join(s->contexts[i], &s->results[i]);

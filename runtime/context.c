@@ -14,6 +14,7 @@
 #include "runtime/heap.h"
 #include "runtime/host.h"
 #include "runtime/importable.h"
+#include "runtime/pace.h"
 #include "runtime/program.h"
 #include "runtime/python.h"
 #include "runtime/start.h"
@@ -32,6 +33,8 @@ struct pyrt_context {
     struct pyrt_ending ending;
     struct pyrt_result result;
     char number[16];            /* the context's, as text */
+    struct pyrt_gate gate;      /* the program waits here for its turn */
+    _Atomic uint64_t runner;    /* the number of the thread that runs it; 0: not yet */
     int exited;                 /* its threads have not ended, and are never to */
     struct pyrt_context *older; /* of those that are kept */
 };
@@ -44,6 +47,7 @@ static void end_program(void *user, struct exti_ctx *ctx, int sig)
 
     (void)ctx;
     pyrt_ending_ask(&c->ending, sig);
+    pyrt_gate_open(&c->gate);
 }
 
 /* The only program of a process is the process's. */
@@ -60,6 +64,7 @@ static void exit_program(void *user, struct exti_ctx *ctx, int status)
     struct pyrt_context *c = user;
 
     (void)ctx;
+    pyrt_gate_come(&c->gate);
     pyrt_ending_exit(&c->ending, status);
 }
 
@@ -176,8 +181,11 @@ static void run_context(struct pyrt_context *c)
     struct exti_error *err = &c->result.error;
 
     c->result.status = 1;
-    if (open_context(c, err) < 0)
+    if (open_context(c, err) < 0) {
+        pyrt_gate_come(&c->gate);
         return;
+    }
+    pyrt_gate_pass(&c->gate);
     take_directory(c);
     exti_ctx_enter(c->ctx); /* for as long as the thread lives */
     if (pyrt_builtin_add(&c->builtin, &c->py, c->ctx, c->opts.index, c->opts.count, err) < 0 ||
@@ -206,6 +214,7 @@ static void *thread_main(void *arg)
     snprintf(name, sizeof name, "context-%d", c->opts.index);
     pyrt_name_thread(name);
     c->process = getpid();
+    c->runner = pyrt_thread_number();
     pthread_cleanup_push(return_program, &c->ending); /* runs after pthread_exit too */
     run_context(c);
     /* In a forked child this is the only thread, so nobody else takes the program's status.  exit()
@@ -230,6 +239,9 @@ int pyrt_start(struct pyrt_context **out, const struct pyrt_opts *opts, struct e
         return pyrt_fail(err, EXTI_E_NOMEM, "out of memory");
     c->opts = *opts;
     snprintf(c->number, sizeof c->number, "%d", opts->index);
+    pyrt_gate_init(&c->gate);
+    if (!opts->paced)
+        pyrt_gate_open(&c->gate);
     pyrt_ending_prepare(&c->ending);
     pyrt_aborting_prepare();
     rc = pyrt_command_new(&c->command, opts->python, opts->program, err);
@@ -245,6 +257,33 @@ int pyrt_start(struct pyrt_context **out, const struct pyrt_opts *opts, struct e
     }
     *out = c;
     return 0;
+}
+
+#define NO_THREAD UINT64_MAX
+
+static uint64_t runner_of(void *contexts, int i)
+{
+    struct pyrt_context *const *c = contexts;
+
+    return c[i] ? c[i]->runner : NO_THREAD;
+}
+
+void pyrt_go(struct pyrt_context *const *contexts, int count)
+{
+    const int processors = pyrt_processors(), most = 8 * processors;
+
+    for (int i = 0; i < count; i++)
+        if (contexts[i])
+            pyrt_gate_await(&contexts[i]->gate);
+    for (int i = 0; i < count; i++) {
+        /* Of many contexts the latest tell enough. */
+        const int first = i > most ? i - most : 0;
+
+        if (i >= processors)
+            pyrt_pace_await(runner_of, (void *)(contexts + first), i - first, processors);
+        if (contexts[i])
+            pyrt_gate_open(&contexts[i]->gate);
+    }
 }
 
 /* What else the context's threads may be writing is left alone. */

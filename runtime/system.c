@@ -16,6 +16,7 @@
 #define HAS_BACKTRACE 1
 #endif
 #ifdef __linux__
+#include <string.h>
 #include <sys/eventfd.h>
 #include <sys/syscall.h>
 #endif
@@ -40,6 +41,12 @@ uint64_t pyrt_thread_number(void)
 int pyrt_thread_lives(long id)
 {
     (void)id;
+    return 0;
+}
+
+int pyrt_thread_runs(uint64_t number)
+{
+    (void)number;
     return 0;
 }
 
@@ -110,6 +117,24 @@ uint64_t pyrt_thread_number(void)
 int pyrt_thread_lives(long id)
 {
     return syscall(SYS_tgkill, (long)getpid(), id, 0) == 0;
+}
+
+/* proc_pid_stat(5): the state follows the name, which may have anything in it. */
+int pyrt_thread_runs(uint64_t number)
+{
+    char path[64], text[512], *name_end;
+    ssize_t n;
+    int fd;
+
+    snprintf(path, sizeof path, "/proc/self/task/%llu/stat", (unsigned long long)number);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return 0;
+    n = read(fd, text, sizeof text - 1);
+    close(fd);
+    text[n > 0 ? n : 0] = 0;
+    name_end = strrchr(text, ')');
+    return name_end && name_end[1] == ' ' && (name_end[2] == 'R' || name_end[2] == 'D');
 }
 
 int pyrt_processors(void)

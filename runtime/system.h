@@ -16,6 +16,10 @@ uint64_t pyrt_thread_number(void);
 /* Whether a thread of this process, by the system's id, has not ended; 0 where that is unknown. */
 int pyrt_thread_lives(long id);
 
+/* Whether a thread of this process, by its number, uses a processor or would; 0 if it has ended, or
+ * where that is unknown.  Waiting for a page or a file's bytes counts as use. */
+int pyrt_thread_runs(uint64_t number);
+
 /* The number of processors that this process may use. */
 int pyrt_processors(void);
 

@@ -160,6 +160,12 @@ check modules_work_at_once 0 $run --python $system --contexts 2 busy.py $modules
 # shellcheck disable=SC2086
 check modules_work_at_once_renamed 0 $run --rename --python $system --contexts 2 busy.py $modules
 # shellcheck disable=SC2086
+# Programs begin as processors are free, but not only then.
+mkdir begun
+check contexts_that_wait_busily_for_each_other_all_begin 0 timeout 600 $run --python $system \
+    --contexts $(($(nproc) + 4)) -c 'import extisolate, os
+open("begun/%d" % extisolate.index, "w").close()
+while len(os.listdir("begun")) < extisolate.count: pass'
 check four_contexts_at_once 0 $run --python $system --contexts 4 busy.py $modules
 
 for exe in $(pythons); do

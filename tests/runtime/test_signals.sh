@@ -118,7 +118,8 @@ else:
     wait_for("running")
     assert not ignored()
     try:
-        subprocess.run(["kill", "-INT", str(os.getpid())])
+        kill = subprocess.Popen(["kill", "-INT", str(os.getpid())]) # kept: __del__ ignores exceptions
+        kill.wait()
         time.sleep(60)
         raise AssertionError
     except KeyboardInterrupt:
@@ -258,6 +259,12 @@ END
 said=$($system drive.py SIGURG 0 $run --python $system --contexts 3 ends_itself.py 2>err)
 [ "$(echo $said)" = "0 lives 2 lives 143" ] && ok a_context_ends_itself_alone ||
     not_ok a_context_ends_itself_alone "$said" "$(cat err)"
+
+# Programs begin as processors are free: most of these wait for that, and one may be about to.
+said=$($system drive.py SIGTERM 1 $run --python $system --contexts $(($(nproc) + 10)) -c 'print("ready", flush=True)
+while True: pass' 2>err | grep -v ready)
+[ "$said" = -15 ] || [ "$said" = 143 ] && ok contexts_that_have_not_begun_end_by_a_signal_too ||
+    not_ok contexts_that_have_not_begun_end_by_a_signal_too "$said" "$(cat err)"
 
 # Nothing can be asked of a context without the module by which signals reach Python code.
 mkdir start

@@ -1,0 +1,109 @@
+#include "runtime/pace.h"
+
+#include <errno.h>
+#include <time.h>
+
+#include "runtime/system.h"
+
+#ifdef __APPLE__
+
+void pyrt_gate_init(struct pyrt_gate *g)
+{
+    (void)g;
+}
+
+void pyrt_gate_open(struct pyrt_gate *g)
+{
+    (void)g;
+}
+
+void pyrt_gate_pass(struct pyrt_gate *g)
+{
+    (void)g;
+}
+
+void pyrt_gate_come(struct pyrt_gate *g)
+{
+    (void)g;
+}
+
+void pyrt_gate_await(struct pyrt_gate *g)
+{
+    (void)g;
+}
+
+void pyrt_pace_await(uint64_t (*number)(void *user, int i), void *user, int count, int most)
+{
+    (void)number;
+    (void)user;
+    (void)count;
+    (void)most;
+}
+
+#else
+
+#define MILLISECOND 1000000
+#define INTERVAL (4 * MILLISECOND)
+/* A thread that waits for a lock or a page goes on in a moment. */
+#define LOOKS 2
+/* By then most programs have imported what they need, or will go on for long. */
+#define PATIENCE ((uint64_t)500 * MILLISECOND)
+
+static void take(sem_t *s)
+{
+    while (sem_wait(s) != 0 && errno == EINTR)
+        continue;
+}
+
+void pyrt_gate_init(struct pyrt_gate *g)
+{
+    sem_init(&g->come, 0, 0);
+    sem_init(&g->open, 0, 0);
+}
+
+void pyrt_gate_pass(struct pyrt_gate *g)
+{
+    pyrt_gate_come(g);
+    take(&g->open);
+}
+
+void pyrt_gate_come(struct pyrt_gate *g)
+{
+    sem_post(&g->come);
+}
+
+void pyrt_gate_open(struct pyrt_gate *g)
+{
+    sem_post(&g->open);
+}
+
+void pyrt_gate_await(struct pyrt_gate *g)
+{
+    take(&g->come);
+}
+
+/* Up to `most`. */
+static int count_running(uint64_t (*number)(void *user, int i), void *user, int count, int most)
+{
+    int running = 0;
+
+    for (int i = count - 1; i >= 0 && running < most; i--) {
+        const uint64_t n = number(user, i);
+
+        running += n == 0 || pyrt_thread_runs(n);
+    }
+    return running;
+}
+
+void pyrt_pace_await(uint64_t (*number)(void *user, int i), void *user, int count, int most)
+{
+    const struct timespec interval = {0, INTERVAL};
+    const uint64_t end = pyrt_clock_after(PATIENCE);
+
+    for (int looks = 0; looks < LOOKS && pyrt_clock() < end;) {
+        nanosleep(&interval, NULL);
+        looks = count_running(number, user, count, most) < most ? looks + 1 : 0;
+    }
+}
+
+#endif

@@ -1,0 +1,145 @@
+/* Waiting for a processor, with threads that use one and threads that wait. */
+#include "tests/support/exti_test.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "runtime/pace.h"
+#include "runtime/system.h"
+
+#define NO_THREAD UINT64_MAX
+
+struct worker {
+    pthread_t thread;
+    _Atomic uint64_t number;
+    struct pyrt_gate gate;
+    atomic_bool stop;
+    bool busy;
+};
+
+static void *work(void *arg)
+{
+    struct worker *w = arg;
+
+    w->number = pyrt_thread_number();
+    while (w->busy && !w->stop)
+        continue;
+    if (!w->busy)
+        pyrt_gate_pass(&w->gate);
+    return NULL;
+}
+
+/* valgrind lets one thread run at a time, and the others sleep. */
+static void skip_under_valgrind(void)
+{
+    if (test_under_valgrind())
+        skip_because("valgrind runs one thread at a time");
+}
+
+static void start(struct worker *w, bool busy)
+{
+    *w = (struct worker){.busy = busy};
+    pyrt_gate_init(&w->gate);
+    assert_int_equal(pthread_create(&w->thread, NULL, work, w), 0);
+    while (!w->number)
+        continue;
+}
+
+static void stop(struct worker *w)
+{
+    w->stop = true;
+    pyrt_gate_open(&w->gate);
+    assert_int_equal(pthread_join(w->thread, NULL), 0);
+}
+
+/* What is asked about, and how often; from the `until`th time on it is a thread that has ended. */
+struct question {
+    uint64_t number;
+    int asked, until;
+};
+
+static uint64_t answer(void *user, int i)
+{
+    struct question *q = user;
+
+    (void)i;
+    return ++q->asked > q->until ? NO_THREAD : q->number;
+}
+
+static int times_asked(uint64_t number, int until, int most)
+{
+    struct question q = {number, 0, until};
+
+    pyrt_pace_await(answer, &q, 1, most);
+    return q.asked;
+}
+
+static void a_thread_runs_waits_or_has_ended(void **state)
+{
+    struct worker busy, idle;
+
+    (void)state;
+    skip_under_valgrind();
+    start(&busy, true);
+    start(&idle, false);
+    assert_true(pyrt_thread_runs(busy.number));
+    for (int ms = 0; ms < 5000 && pyrt_thread_runs(idle.number); ms++)
+        nanosleep(&(struct timespec){0, 1000000}, NULL);
+    assert_false(pyrt_thread_runs(idle.number));
+    stop(&busy);
+    assert_false(pyrt_thread_runs(busy.number));
+    assert_false(pyrt_thread_runs(NO_THREAD));
+    stop(&idle);
+}
+
+static void nobody_waits_for_threads_that_wait_or_have_ended(void **state)
+{
+    struct worker idle;
+
+    (void)state;
+    start(&idle, false);
+    for (int ms = 0; ms < 5000 && pyrt_thread_runs(idle.number); ms++)
+        nanosleep(&(struct timespec){0, 1000000}, NULL);
+    assert_int_equal(times_asked(idle.number, 1000, 1), 2);
+    assert_int_equal(times_asked(NO_THREAD, 1000, 1), 2);
+    stop(&idle);
+}
+
+static void a_thread_that_runs_is_waited_for(void **state)
+{
+    struct worker busy;
+
+    (void)state;
+    skip_under_valgrind();
+    start(&busy, true);
+    /* A processor for each of two. */
+    assert_int_equal(times_asked(busy.number, 1000, 2), 2);
+    assert_int_equal(times_asked(busy.number, 10, 1), 12);
+    /* One that is about to run counts. */
+    assert_int_equal(times_asked(0, 10, 1), 12);
+    stop(&busy);
+}
+
+static void but_not_for_ever(void **state)
+{
+    struct worker busy;
+
+    (void)state;
+    skip_under_valgrind();
+    start(&busy, true);
+    assert_in_range(times_asked(busy.number, 1000000, 1), 3, 1000);
+    stop(&busy);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_thread_runs_waits_or_has_ended),
+        cmocka_unit_test(nobody_waits_for_threads_that_wait_or_have_ended),
+        cmocka_unit_test(a_thread_that_runs_is_waited_for),
+        cmocka_unit_test(but_not_for_ever),
+    };
+
+    return cmocka_run_group_tests_name("runtime/pace", tests, NULL, NULL);
+}
