@@ -358,6 +358,7 @@ static void *sleep_in_context(void *arg)
 {
     struct sleeper *t = arg;
 
+    iso_expect_signals();
     t->thread = this_thread();
     want_int(t->s.set(SIGUSR2, t->flags), 0);
     t->ready = 1;
@@ -506,6 +507,7 @@ static void *wait_in_context(void *arg)
 {
     struct sleeper *t = arg;
 
+    iso_expect_signals();
     t->result = t->s.wait(SIGUSR1);
     return NULL;
 }
@@ -756,6 +758,7 @@ static void *raise_often(void *arg)
     int n = 0;
 
     (void)arg;
+    iso_expect_signals();
     want_int(s.set(SIGUSR1, SA_RESTART), 0);
     while (!no_more) {
         want_int(s.raise(SIGUSR1), 0);

@@ -226,6 +226,7 @@ static void *handle_on_thread(void *arg)
 {
     pid_t *tid = arg;
 
+    iso_expect_signals();
     *tid = (pid_t)syscall(SYS_gettid);
     want_int(shared.handle(SIGUSR1, 0), 0);
     stop = -1;
@@ -416,6 +417,7 @@ static void *handle_on_stack(void *arg)
 {
     struct stacked *s = arg;
 
+    iso_expect_signals();
     want_int(s->t.handle(SIGUSR1, SA_ONSTACK), 0);
     want_int(s->t.stack(s->stack, 1 << 16), 0);
     want_int(s->t.create(SIGEV_SIGNAL, SIGUSR1, NULL), 0);
@@ -452,6 +454,7 @@ static void *create_and_delete(void *arg)
     struct timed t = timed();
 
     (void)arg;
+    iso_expect_signals();
     want_int(t.handle(SIGUSR1, SA_RESTART), 0);
     for (int i = 1; i <= 100; i++) {
         want_int(t.create(SIGEV_SIGNAL, SIGUSR1, &mark[0]), 0);
