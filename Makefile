@@ -196,6 +196,8 @@ CLI_SRCS := $(filter-out $(CLI_POSIX_SRCS) $(CLI_WINDOWS_SRCS),$(sort $(shell fi
 RUN_SRCS := $(if $(on_windows),,$(addprefix runtime/,builtin.c command.c context.c ending.c importable.c \
 	pace.c program.c scratch.c uncaught.c))
 PYTHON_SRCS := $(if $(on_windows),,$(filter-out $(RUN_SRCS),$(RUNTIME_SRCS)))
+# A library by itself: links between heaps.
+LINK_SRCS := $(sort $(wildcard link/*.c))
 PROGRAM_SRCS := $(PYTHON_SRCS) $(RUN_SRCS) $(CLI_SRCS)
 
 objs = $(patsubst %.c,$(B)/obj/%.o,$(1))
@@ -204,6 +206,7 @@ QUIRKS_SRC := $(B)/quirks_builtin.c
 QUIRKS_OBJ := $(B)/obj/loader/resolve/quirks_builtin.o
 LIB_OBJS := $(call objs,$(LIB_SRCS)) $(QUIRKS_OBJ)
 PYTHON_OBJS := $(call objs,$(PYTHON_SRCS))
+LINK_OBJS := $(call objs,$(LINK_SRCS) base/error.c base/mem.c base/opts.c)
 RUN_OBJS := $(call objs,$(RUN_SRCS))
 CLI_OBJS := $(call objs,$(CLI_SRCS))
 
@@ -219,7 +222,12 @@ PYTHON_HEADER := include/extisolate/python.h
 PYTHON_MAP := runtime/extisolate-python.map
 PYTHON_STATIC := $(if $(on_windows),,$(B)/libextisolate-python.a)
 PYTHON_SHARED := $(call shared,extisolate-python)
-LIBRARIES := extisolate $(if $(on_windows),,extisolate-python)
+# The library of links between heaps, which needs neither.
+LINK_HEADER := include/extisolate/link.h
+LINK_MAP := link/extisolate-link.map
+LINK_STATIC := $(B)/libextisolate-link.a
+LINK_SHARED := $(call shared,extisolate-link)
+LIBRARIES := extisolate extisolate-link $(if $(on_windows),,extisolate-python)
 PROGRAM := $(B)/extisolate$(if $(on_windows),.exe)
 
 # ---- what is built -------------------------------------------------------------------------------
@@ -237,7 +245,7 @@ $(B)/flags: FORCE
 	    { echo "libelf, jansson and nettle are needed to build: try 'make deps'" >&2; exit 1; }
 	@mkdir -p $(@D)
 	@printf '%s\n' $(call quote,$(CC) $(harden_flags) $(harden_pie) $(ALL_CFLAGS) $(JANSSON_CFLAGS) $(harden_ldflags) $(ALL_LDFLAGS) $(PROGRAM_LIBS)) \
-	    '$(LIB_SRCS) $(PROGRAM_SRCS)' 'HARDEN=$(HARDEN)' >$@.new
+	    '$(LIB_SRCS) $(PROGRAM_SRCS) $(LINK_SRCS)' 'HARDEN=$(HARDEN)' >$@.new
 	@cmp -s $@.new $@ && rm $@.new || mv $@.new $@
 
 $(QUIRKS_SRC): loader/resolve/quirks.json
@@ -249,7 +257,7 @@ $(QUIRKS_OBJ): $(QUIRKS_SRC) $(B)/flags
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) $(OBJ_FLAGS) -MMD -MP -c -o $@ $<
 
-$(LIB_OBJS): OBJ_FLAGS = $(harden_flags) $(LIB_FLAGS)
+$(LIB_OBJS) $(LINK_OBJS): OBJ_FLAGS = $(harden_flags) $(LIB_FLAGS)
 # A frame of it is told from others when exceptions pass through it.
 $(B)/obj/loader/process/run_watched_posix.o: OBJ_FLAGS += -funwind-tables
 # The program's alone: a library that is loaded into others' processes has no say in how theirs allocates.
@@ -262,7 +270,8 @@ $(B)/obj/%.o: %.c $(B)/flags
 
 $(STATIC): $(LIB_OBJS)
 $(PYTHON_STATIC): $(PYTHON_OBJS)
-$(STATIC) $(PYTHON_STATIC):
+$(LINK_STATIC): $(LINK_OBJS)
+$(STATIC) $(PYTHON_STATIC) $(LINK_STATIC):
 	$(call say,AR,$@)
 	@rm -f $@
 	$(Q)$(AR) rcs $@ $^
@@ -276,7 +285,11 @@ $(SHARED): $(LIB_OBJS) $(MAP)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(call shared_flags,extisolate,$(MAP)) $(harden_ldflags) $(ALL_LDFLAGS) -o $@ $(LIB_OBJS) $(LIBS)
 
-$(STATIC) $(SHARED) $(PYTHON_STATIC) $(PYTHON_SHARED) $(MACHO_CHECK): | $(COUNTED_EXIT)
+$(LINK_SHARED): $(LINK_OBJS) $(LINK_MAP)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(call shared_flags,extisolate-link,$(LINK_MAP)) $(harden_ldflags) $(ALL_LDFLAGS) -o $@ $(LINK_OBJS)
+
+$(STATIC) $(SHARED) $(PYTHON_STATIC) $(PYTHON_SHARED) $(LINK_STATIC) $(LINK_SHARED) $(MACHO_CHECK): | $(COUNTED_EXIT)
 
 # It stays mapped, as threads that were in contexts call it when they end.
 $(PYTHON_SHARED): $(PYTHON_OBJS) $(PYTHON_MAP) $(B)/$(call link_name,extisolate)
@@ -297,6 +310,7 @@ $(PROGRAM): $(CLI_OBJS) $(RUN_OBJS) $(PYTHON_STATIC) $(STATIC)
 	$(Q)$(CC) $(harden_pie) $(harden_ldflags) $(ALL_LDFLAGS) -o $@ $^ $(PROGRAM_LIBS)
 
 $(B)/extisolate.pc: loader/extisolate.pc.in
+$(B)/extisolate-link.pc: link/extisolate-link.pc.in
 $(B)/extisolate-python.pc: runtime/extisolate-python.pc.in
 $(LIBRARIES:%=$(B)/%.pc): $(HEADER) FORCE
 	@mkdir -p $(@D)
@@ -308,6 +322,8 @@ $(LIBRARIES:%=$(B)/%.pc): $(HEADER) FORCE
 # The manual pages of the libraries are their headers' contracts.
 $(B)/extisolate.3: $(HEADER)
 $(B)/extisolate.3: see := extisolate 1,dlopen 3,extisolate-python 3,extisolate-quirks 5
+$(B)/extisolate-link.3: $(LINK_HEADER)
+$(B)/extisolate-link.3: see := extisolate 3,extisolate-python 3
 $(B)/extisolate-python.3: $(PYTHON_HEADER)
 $(B)/extisolate-python.3: see := extisolate 1,python3 1,extisolate 3
 $(LIBRARIES:%=$(B)/%.3): scripts/man3.awk docs/extisolate.1
@@ -326,7 +342,7 @@ wheel: $(MANYLINUX)/config.mak ## the Python package as wheels for any Linux, in
 
 .PHONY: install uninstall clean deps
 libdir := $(DESTDIR)$(LIBDIR)
-headers := $(notdir $(HEADER)) $(if $(on_windows),,$(PYTHON_HEADER:include/%=%))
+headers := $(notdir $(HEADER)) $(LINK_HEADER:include/%=%) $(if $(on_windows),,$(PYTHON_HEADER:include/%=%))
 install: all ## install into DESTDIR PREFIX (BINDIR LIBDIR INCLUDEDIR MANDIR DOCDIR)
 	$(INSTALL) -d $(addprefix $(DESTDIR),$(BINDIR) $(LIBDIR)/pkgconfig $(INCLUDEDIR)/extisolate $(DOCDIR) \
 	    $(foreach n,1 3 5,$(MANDIR)/man$n))
@@ -438,6 +454,8 @@ $(STATIC_TESTS): $(B)/tests/%: $(B)/obj/tests/%.o $(SUPPORT_OBJS) $(STATIC)
 RUNTIME_TESTS := $(filter $(B)/tests/unit/runtime/%,$(UNIT_TESTS))
 $(RUNTIME_TESTS): $(call objs,$(RUNTIME_SRCS))
 $(RUNTIME_TESTS): TEST_LIBS = $(STATIC) $(JANSSON_LIBS)
+LINK_TESTS := $(filter $(B)/tests/unit/link/%,$(UNIT_TESTS))
+$(LINK_TESTS): $(LINK_STATIC)
 
 # A program that exports what libraries do.
 $(B)/tests/isolation/test_captured $(B)/tests/isolation/test_interposed $(B)/tests/isolation/test_tls: TEST_LDFLAGS := -rdynamic
@@ -784,7 +802,7 @@ format-check: ## the sources are formatted
 # too (clang-analyzer-*), in a process for each source: in a second one it takes every va_list for unset.
 CLANG_TIDY ?= $(or $(wildcard $(LLVM_BIN)/clang-tidy),clang-tidy)
 GCC ?= gcc
-each_analyzed = printf '%s\0' $(LIB_SRCS) $(PROGRAM_SRCS) | xargs -0 -P $(JOBS) $(1)
+each_analyzed = printf '%s\0' $(LIB_SRCS) $(PROGRAM_SRCS) $(LINK_SRCS) | xargs -0 -P $(JOBS) $(1)
 .PHONY: analyze
 analyze: compile_commands.json ## static analysis by cppcheck, clang-tidy and gcc
 	@scripts/deps.sh build analyze

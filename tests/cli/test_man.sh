@@ -4,7 +4,7 @@
 . "$(dirname "$0")/support.bash"
 page=$ROOT/docs/extisolate.1 quirks=$ROOT/docs/extisolate-quirks.5
 built=$(dirname "$EXTISOLATE")
-pages=("$page" "$built/extisolate.3" "$built/extisolate-python.3" "$quirks")
+pages=("$page" "$built/extisolate.3" "$built/extisolate-python.3" "$built/extisolate-link.3" "$quirks")
 : >out
 : >err
 
@@ -25,7 +25,7 @@ if command -v man >/dev/null; then
         grep -m 1 . page >>heads
     done
     [ ! -s err ] && [ "$(awk '{ printf "%s ", $1 }' heads)" = \
-        'EXTISOLATE(1) EXTISOLATE(3) EXTISOLATE-PYTHON(3) EXTISOLATE-QUIRKS(5) ' ]
+        'EXTISOLATE(1) EXTISOLATE(3) EXTISOLATE-PYTHON(3) EXTISOLATE-LINK(3) EXTISOLATE-QUIRKS(5) ' ]
     say $? groff_finds_nothing
     printf '%s\n' '.Dd January 1, 2026' '.Dt FAULTY 5' .Os '.Sh NAME' '\[nonesuch]' >faulty.5
     shown "$PWD/faulty.5" >out
@@ -104,5 +104,6 @@ while read -r header map manual; do
 done <<'END'
 include/extisolate.h loader/extisolate.map extisolate.3
 include/extisolate/python.h runtime/extisolate-python.map extisolate-python.3
+include/extisolate/link.h link/extisolate-link.map extisolate-link.3
 END
 finish

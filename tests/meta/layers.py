@@ -16,7 +16,7 @@ API_TESTS = re.compile(r"tests/(support|isolation)/\w+\.h|tests/unit/pe/pe_toy\.
 
 
 def files(root):
-    for top in ("include", "base", "elf", "macho", "pe", "loader", "runtime", "cli", "bindings", "tests", "bench"):
+    for top in ("include", "base", "elf", "macho", "pe", "loader", "link", "runtime", "cli", "bindings", "tests", "bench"):
         for folder, _, names in os.walk(os.path.join(root, top)):
             for name in names:
                 if name.endswith((".c", ".h")):

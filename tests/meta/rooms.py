@@ -22,6 +22,7 @@ def _uses():
         "include/extisolate": [],
         "base": base,
         "base/os": ["base", "base/os"],
+        "link": base + ["link"],
         "runtime": ["runtime"],
         "runtime/embed": ["runtime", "runtime/embed"],
         "bindings/python/ext": ["bindings/python/ext"],

@@ -3,7 +3,7 @@
 set -u
 root=$(cd "$(dirname "$0")/../.." && pwd)
 tmp=$(mktemp -d) && trap 'rm -rf "$tmp"' EXIT
-rooms='base elf macho pe loader runtime cli bindings include'
+rooms='base elf macho pe loader link runtime cli bindings include'
 
 say() { # STATUS NAME
     if [ "$1" = 0 ]; then echo "ok $2"; else echo "not ok $2"; fi

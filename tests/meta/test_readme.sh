@@ -16,8 +16,9 @@ make -s --no-print-directory install DESTDIR="$tmp/stage" PREFIX=/opt/exti >"$tm
 stage=$tmp/stage/opt/exti
 [ -x "$stage/bin/extisolate" ] &&
     [ "$(cd "$stage" && find include share -type f | LC_ALL=C sort | tr '\n' ' ')" = \
-        'include/extisolate.h include/extisolate/python.h share/doc/extisolate/sharing.md '\
-'share/man/man1/extisolate.1 share/man/man3/extisolate-python.3 share/man/man3/extisolate.3 '\
+        'include/extisolate.h include/extisolate/link.h include/extisolate/python.h '\
+'share/doc/extisolate/sharing.md share/man/man1/extisolate.1 share/man/man3/extisolate-link.3 '\
+'share/man/man3/extisolate-python.3 share/man/man3/extisolate.3 '\
 'share/man/man5/extisolate-quirks.5 ' ]
 verdict install_puts_program_headers_and_documentation
 

@@ -4,8 +4,8 @@
 #   tests/windows/build.sh DIR [MACHINE]     MACHINE: x86_64 (default) or i686, by gcc; or
 #                                            aarch64, by zig's clang
 #
-# into DIR: extisolate.exe and libextisolate.a, and libelf.a, libjansson.a, cmocka.o and headers in
-# deps/. The result of `make install` is in installed/.  If this machine cannot build them,
+# into DIR: extisolate.exe, libextisolate.a and libextisolate-link.a, and libelf.a, libjansson.a, cmocka.o
+# and headers in deps/. The result of `make install` is in installed/.  If this machine cannot build them,
 # DIR/extisolate.skip says why; a failed build is an error.
 set -u
 dir=$1 machine=${2:-x86_64}
@@ -57,4 +57,4 @@ get_sources jansson elfutils cmocka
             LIBELF_CFLAGS="-I$dir/deps/include ${types[*]}" LIBELF_LIBS="$dir/deps/libelf.a" \
             JANSSON_CFLAGS= JANSSON_LIBS="$dir/deps/libjansson.a" SAN= COV= CFLAGS='-O2 -g' DESTDIR="$dir/installed" PREFIX=/usr all install
 } >"$dir/log" 2>&1 7>&- || { tail -n 40 "$dir/log"; exit 1; }
-ln -f "$dir/build/${cc##*/}"/{libextisolate.a,extisolate.exe} "$dir"
+ln -f "$dir/build/${cc##*/}"/{libextisolate.a,libextisolate-link.a,extisolate.exe} "$dir"

@@ -42,10 +42,14 @@ build_for() # MACHINE NAME DIR
     diff - "$build/said" >"$build/difference" <<'END'
 ./bin/extisolate.exe
 ./include/extisolate.h
+./include/extisolate/link.h
+./lib/libextisolate-link.a
 ./lib/libextisolate.a
+./lib/pkgconfig/extisolate-link.pc
 ./lib/pkgconfig/extisolate.pc
 ./share/doc/extisolate/sharing.md
 ./share/man/man1/extisolate.1
+./share/man/man3/extisolate-link.3
 ./share/man/man3/extisolate.3
 ./share/man/man5/extisolate-quirks.5
 END

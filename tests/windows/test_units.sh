@@ -42,7 +42,7 @@ for f in $(find "$ROOT/tests/unit" -name 'test_*.c' -not -path '*/runtime/*' | s
     [[ $posix != *" $name "* ]] || continue
     if ! [ "$exe" -nt "$f" ] || ! [ "$exe" -nt "$build/libextisolate.a" ]; then
         $cc "${flags[@]}" -o "$exe" "$f" "${support[@]}" "$build"/deps/cmocka.o \
-            "$build"/{libextisolate,deps/libelf,deps/libjansson}.a -lbcrypt -ladvapi32 -lntdll -lpthread ||
+            "$build"/{libextisolate-link,libextisolate,deps/libelf,deps/libjansson}.a -lbcrypt -ladvapi32 -lntdll -lpthread ||
             { echo "not ok $name: cannot be built"; continue; }
     fi
     timeout 1000 "$WINE" "$exe" >"$log" 2>&1 8>&-

@@ -1,0 +1,176 @@
+/* extisolate/link.h - links between the objects of two heaps.
+ *
+ * The public interface of libextisolate-link, which needs no other library and knows no language.
+ * All names start with exti_ or EXTI_.
+ *
+ * A host is a heap with a collector that traces: a Java virtual machine, a JavaScript engine, a
+ * Lisp.  A native object, here "a native", is one that lives by a count of references, such as a
+ * PyObject.  A link says that the two are one object, seen from two sides, and lasts until the
+ * host's side is dead.  Each link adds a fixed number, the base, to the native's count.  What the
+ * count has beyond it are the references of native code.
+ *
+ * Two ways to link.  Host first: the object is the host's, and the native is a shell that was made
+ * for it.  While native code refers to the shell, the host's object is kept.  Native first: the
+ * object is the native, and the host has a proxy.  While the host refers to the proxy, the native
+ * is kept, by the base; references of native code do not keep the proxy.
+ *
+ * Nothing is ended in the middle of a collection: natives that are dead wait to be taken by
+ * exti_links_next_dead.
+ *
+ * Threads.  A table belongs to a lock, under which the counts of its natives change, such as a GIL.
+ * All functions are called with that lock held, but where they say that any thread may call. */
+#ifndef EXTISOLATE_LINK_H
+#define EXTISOLATE_LINK_H
+
+#include <extisolate.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A host's word for one of its objects: an address, or whatever tells it from others.  0: none. */
+typedef uintptr_t exti_host_word;
+
+struct exti_links; /* a table of links between one host and the natives of one lock */
+
+/* ---- natives --------------------------------------------------------------------------------- */
+
+/* Called for each native that another one refers to.  Non-zero ends the traversal. */
+typedef int (*exti_native_visit)(void *native, void *arg);
+
+/* How the table reaches natives.  `user` is struct exti_links_opts.user. */
+struct exti_natives {
+    int64_t (*count)(void *user, const void *native);
+    /* Changes the count and ends nothing, whatever it becomes. */
+    void (*add)(void *user, void *native, int64_t n);
+    /* Frees a light shell, which refers to no other native.  NULL: there are none. */
+    void (*free_light)(void *user, void *native);
+    /* Visits each native that this one has counted references to, once for each, as tp_traverse
+     * does; returns what `visit` returned last.  One that leaves some out is safe, but then
+     * circles that go through those are not found.  NULL: no circles are looked for. */
+    int (*traverse)(void *user, void *native, exti_native_visit visit, void *arg);
+    /* For natives without a collector of their own: how a dead circle is taken apart, in the order
+     * of PEP 442.  All NULL: natives have one, which finds it as soon as its links have ended. */
+    void (*clear_weak)(void *user, void *native); /* weak references to it give nothing any more */
+    /* Runs its finaliser, unless that has been done; it may revive natives. */
+    void (*finalise)(void *user, void *native);
+    void (*clear)(void *user, void *native);   /* drops what it refers to */
+    void (*release)(void *user, void *native); /* takes 1 from the count and ends it at 0 */
+};
+
+/* ---- hosts ----------------------------------------------------------------------------------- */
+
+/* What a host that marks lets the table do in its collections.  `user` as above. */
+struct exti_marking {
+    /* Whether the collection keeps the object, as far as is known by now.  It writes where the
+     * object is from now on, if it has moved. */
+    int (*survives)(void *user, exti_host_word *object);
+    /* The collection keeps the object and all that it reaches. */
+    void (*keep)(void *user, exti_host_word object);
+};
+
+/* ---- tables ---------------------------------------------------------------------------------- */
+
+struct exti_links_opts {
+    size_t size;
+    struct exti_natives natives;
+    struct exti_marking marking;
+    /* Called once at the end of a collection that has left dead natives, so that the host takes
+     * them some time later; it must not take them itself.  May be NULL. */
+    void (*some_dead)(void *user);
+    void *user;
+    /* What a link adds to a native's count.  0: 1, an ordinary reference.  A host that owns the
+     * natives' headers may have a large one, for native code that treats small counts in a special
+     * way.  On CPython 3.12 and later 2^31 and more means that the object is immortal. */
+    int64_t base;
+    /* What a light link adds: larger than any count without it.  0: there are no light links. */
+    int64_t light;
+    /* How many natives one collection follows references of, at most; 0: all that links lead to.
+     * What it does not come to counts as alive, and is where the next one begins.  So a circle of
+     * more is not found. */
+    size_t budget;
+};
+
+/* exti_links_close *out.  EXTI_E_ARG: an option is wrong. */
+EXTI_API int exti_links_open(struct exti_links **out, const struct exti_links_opts *opts,
+                             struct exti_error *err);
+
+/* Ends all links, takes their base from the counts and forgets dead natives, which stay at a count
+ * of 1.  NULL ok. */
+EXTI_API void exti_links_close(struct exti_links *links);
+
+struct exti_links_info {
+    size_t size;    /* set by the caller; members past it are not written */
+    size_t links;   /* that there are */
+    size_t young;   /* of them, those that no collection has seen */
+    size_t dead;    /* natives that exti_links_next_dead would give */
+    size_t circles; /* natives that exti_links_clear_circles would look at */
+    size_t memory;  /* bytes of heap that the table holds */
+};
+EXTI_API int exti_links_info(const struct exti_links *links, struct exti_links_info *out);
+
+/* ---- links ----------------------------------------------------------------------------------- */
+
+/* The shell is freed by exti_natives.free_light, as no code has to run at its end. */
+#define EXTI_LINK_LIGHT 1u
+
+/* Links an object of the host to a shell that was made for it.  The caller has added the base to
+ * the shell's count, or `light` for a light link.  Neither may have a link.  EXTI_E_ARG, or
+ * EXTI_E_NOMEM. */
+EXTI_API int exti_link_host(struct exti_links *links, exti_host_word object, void *shell,
+                            uint32_t flags);
+/* Links a native to a proxy that the host has made for it.  The caller has added the base to the
+ * native's count. */
+EXTI_API int exti_link_native(struct exti_links *links, exti_host_word proxy, void *native);
+
+/* The shell of an object of the host; NULL for a proxy, and for what has no link. */
+EXTI_API void *exti_link_from_host(const struct exti_links *links, exti_host_word object);
+/* The host's object of a shell, or the proxy of a native; 0 for what has no link. */
+EXTI_API exti_host_word exti_link_to_host(const struct exti_links *links, const void *native);
+
+/* ---- the collections of a host that marks ---------------------------------------------------- */
+
+enum exti_links_part {
+    EXTI_LINKS_YOUNG = 0, /* those made since the last collection: the cost is theirs alone */
+    EXTI_LINKS_ALL = 1
+};
+
+/* Keeps what native code refers to.  The host calls it after it has marked from its own roots,
+ * marks from what it was told to keep, and calls again until the result, how many it was told of,
+ * is 0.
+ *
+ * In a collection of all, with exti_natives.traverse, references of natives that are themselves
+ * only held by the host count for as much as those by which the host holds them.  So a circle that
+ * goes through both heaps is dead when nothing outside refers to it.  Without memory for this it
+ * lives until the next collection. */
+EXTI_API size_t exti_links_trace(struct exti_links *links, enum exti_links_part part);
+
+/* A host may say so when it has marked an object or proxy, between traces: long chains that change
+ * heaps often are then marked in one go, where otherwise each change takes a round. */
+EXTI_API void exti_link_marked(struct exti_links *links, const void *native);
+
+/* After the last trace: ends the links whose object does not survive and takes the base from the
+ * natives' counts.  The others are told where their objects are now, and are old. */
+EXTI_API void exti_links_sweep(struct exti_links *links, enum exti_links_part part);
+
+/* ---- dead natives ---------------------------------------------------------------------------- */
+
+/* Takes a native that was dead when its link ended.  Its count is 1, the caller's reference, by
+ * whose release it ends.  NULL: there is none. */
+EXTI_API void *exti_links_next_dead(struct exti_links *links);
+
+/* Takes apart the dead circles of natives without a collector of their own: clears all weak
+ * references, calls all finalisers, and, unless these have revived it, clears and releases each
+ * native.  Returns how many those were.  Without memory some wait for the next call, which calls
+ * finalise for them again. */
+EXTI_API size_t exti_links_clear_circles(struct exti_links *links);
+
+/* While the native that was taken ends, exti_link_to_host gives `marker`, which is the host's word
+ * for nothing that collections should look at, until exti_link_ended.  EXTI_E_ARG: it is linked. */
+EXTI_API int exti_link_ending(struct exti_links *links, exti_host_word marker, void *native);
+EXTI_API void exti_link_ended(struct exti_links *links, const void *native);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,167 @@
+/* Making links, and finding one side by the other. */
+#include <string.h>
+
+#include "base/error.h"
+#include "base/mem.h"
+#include "base/opts.h"
+#include "link/links.h"
+
+/* ---- tables ---------------------------------------------------------------------------------- */
+
+static int check(const struct exti_links_opts *o, struct exti_error *err)
+{
+    const struct exti_natives *n = &o->natives;
+    const int takes_apart = !!n->clear_weak + !!n->finalise + !!n->clear + !!n->release;
+
+    if (!n->count || !n->add)
+        return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET,
+                          "exti_natives: count and add are needed");
+    if (!o->marking.survives || !o->marking.keep)
+        return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET,
+                          "exti_marking: survives and keep are needed");
+    if (o->base < 0 || o->light < 0 || (o->light && (o->light <= o->base || !n->free_light)))
+        return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET,
+                          "exti_links_opts: light is to be above base, and to have a free_light");
+    if (takes_apart && (takes_apart < 4 || !n->traverse))
+        return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET,
+                          "exti_natives: clear_weak, finalise, clear and release go together, and "
+                          "with traverse");
+    return 0;
+}
+
+int exti_links_open(struct exti_links **out, const struct exti_links_opts *opts,
+                    struct exti_error *err)
+{
+    struct exti_links *links;
+    struct exti_links_opts o;
+    int rc;
+
+    if (!out)
+        return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET, "out is NULL");
+    rc = exti__opts_take(&o, sizeof o, opts, "exti_links_opts", err);
+    if (!rc)
+        rc = check(&o, err);
+    if (rc)
+        return rc;
+    links = exti__calloc(1, sizeof *links);
+    if (!links)
+        return exti__fail_nomem(err);
+    if (!o.base)
+        o.base = 1;
+    links->o = o;
+    links->young = links->dead = NO_LINK;
+    exti__link_table_begin(&links->table);
+    *out = links;
+    return 0;
+}
+
+void exti_links_close(struct exti_links *links)
+{
+    if (!links)
+        return;
+    for (uint32_t i = 0; i < links->table.end; i++) {
+        const struct link *l = &links->table.links[i];
+
+        if (exti__link_is_live(l))
+            links->o.natives.add(links->o.user, l->native, -exti__link_base(links, l));
+    }
+    exti__collection_end(links);
+    exti__circles_free(links);
+    exti__link_table_free(&links->table);
+    exti__free(links);
+}
+
+int exti_links_info(const struct exti_links *links, struct exti_links_info *out)
+{
+    struct exti_links_info info = {
+        .links = links->table.live,
+        .young = links->young_count,
+        .dead = links->dead_count,
+        .memory = sizeof *links + exti__link_table_memory(&links->table),
+    };
+
+    for (const struct circles *c = links->circles; c; c = c->next) {
+        info.circles += c->count;
+        info.memory += sizeof *c + c->count * sizeof *c->nodes;
+    }
+    return exti__opts_give(out, &info, sizeof info);
+}
+
+/* ---- links ----------------------------------------------------------------------------------- */
+
+static int add_young(struct exti_links *links, exti_host_word host, void *native, uint32_t state)
+{
+    struct link_table *t = &links->table;
+    uint32_t i;
+
+    if (!host || !native || exti__link_find_native(t, native) != NO_LINK ||
+        ((state & LINK_HOST_FIRST) && exti__link_find_host(t, host) != NO_LINK))
+        return EXTI_E_ARG;
+    i = exti__link_add(t, host, native, state | LINK_YOUNG);
+    if (i == NO_LINK)
+        return EXTI_E_NOMEM;
+    t->links[i].next = links->young;
+    links->young = i;
+    links->young_count++;
+    return 0;
+}
+
+int exti_link_host(struct exti_links *links, exti_host_word object, void *shell, uint32_t flags)
+{
+    if ((flags & ~EXTI_LINK_LIGHT) || ((flags & EXTI_LINK_LIGHT) && !links->o.light))
+        return EXTI_E_ARG;
+    return add_young(links, object, shell,
+                     LINK_HOST_FIRST | (flags & EXTI_LINK_LIGHT ? LINK_IS_LIGHT : 0));
+}
+
+int exti_link_native(struct exti_links *links, exti_host_word proxy, void *native)
+{
+    return add_young(links, proxy, native, 0);
+}
+
+void *exti_link_from_host(const struct exti_links *links, exti_host_word object)
+{
+    const uint32_t i = exti__link_find_host(&links->table, object);
+
+    return i == NO_LINK ? NULL : links->table.links[i].native;
+}
+
+exti_host_word exti_link_to_host(const struct exti_links *links, const void *native)
+{
+    const uint32_t i = exti__link_find_native(&links->table, native);
+
+    return i == NO_LINK ? 0 : links->table.links[i].host;
+}
+
+/* ---- dead natives ---------------------------------------------------------------------------- */
+
+void *exti_links_next_dead(struct exti_links *links)
+{
+    const uint32_t i = links->dead;
+    void *native;
+
+    if (i == NO_LINK)
+        return NULL;
+    native = links->table.links[i].native;
+    links->dead = links->table.links[i].next;
+    links->dead_count--;
+    exti__link_give_back(&links->table, i);
+    return native;
+}
+
+int exti_link_ending(struct exti_links *links, exti_host_word marker, void *native)
+{
+    if (!native || exti__link_find_native(&links->table, native) != NO_LINK)
+        return EXTI_E_ARG;
+    return exti__link_add(&links->table, marker, native, LINK_MARKER) == NO_LINK ? EXTI_E_NOMEM : 0;
+}
+
+void exti_link_ended(struct exti_links *links, const void *native)
+{
+    const uint32_t i = exti__link_find_native(&links->table, native);
+
+    if (i == NO_LINK || !(links->table.links[i].state & LINK_MARKER))
+        return;
+    exti__link_unlist(&links->table, i);
+    exti__link_give_back(&links->table, i);
+}

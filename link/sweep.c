@@ -1,0 +1,55 @@
+/* The end of links whose objects a collection of the host does not keep. */
+#include "link/links.h"
+
+static void sweep_young(struct exti_links *links)
+{
+    struct link_table *t = &links->table;
+    uint32_t i = links->young, next;
+    exti_host_word object;
+
+    for (; i != NO_LINK; i = next) {
+        next = t->links[i].next;
+        object = t->links[i].host;
+        if (links->o.marking.survives(links->o.user, &object)) {
+            exti__link_moved(t, i, object);
+            t->links[i].state &= ~LINK_YOUNG;
+        } else {
+            exti__link_end(links, i);
+        }
+    }
+}
+
+/* The index is made anew at the end: until then nothing is looked up in it by an object. */
+static void sweep_all(struct exti_links *links)
+{
+    struct link_table *t = &links->table;
+
+    exti__circles_take(links);
+    for (uint32_t i = 0; i < t->end; i++) {
+        struct link *l = &t->links[i];
+
+        if (!exti__link_is_live(l))
+            continue;
+        if (links->o.marking.survives(links->o.user, &l->host))
+            l->state &= ~LINK_YOUNG;
+        else
+            exti__link_end(links, i);
+    }
+    exti__link_many_moved(t);
+    exti__collection_end(links);
+}
+
+void exti_links_sweep(struct exti_links *links, enum exti_links_part part)
+{
+    const struct circles *circles = links->circles;
+    const size_t dead = links->dead_count;
+
+    if (part == EXTI_LINKS_YOUNG)
+        sweep_young(links);
+    else
+        sweep_all(links);
+    links->young = NO_LINK;
+    links->young_count = 0;
+    if ((links->dead_count > dead || links->circles != circles) && links->o.some_dead)
+        links->o.some_dead(links->o.user);
+}

@@ -1,0 +1,71 @@
+/* The records of links, and where they are by host object and by native.
+ *
+ * link/ is a library of its own; of other rooms it uses base/ alone. */
+#ifndef LINK_TABLE_H
+#define LINK_TABLE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <extisolate/link.h>
+
+/* What a record is. */
+#define LINK_USED 1u
+#define LINK_HOST_FIRST 2u
+#define LINK_IS_LIGHT 4u
+#define LINK_YOUNG 8u   /* on the list of young ones */
+#define LINK_MARKER 16u /* a native that ends, and the host's word for nothing */
+#define LINK_DEAD 32u   /* no link any more: a native that waits to be taken */
+
+#define NO_LINK UINT32_MAX
+
+struct link {
+    exti_host_word host;
+    void *native;
+    uint32_t state;
+    uint32_t next; /* on the list that it is on: unused, young or dead ones */
+};
+
+/* Open addressing.  A slot is 0, or a deleted one, or has the number of a link in its lower bits
+ * and above them as much of its hash as there is room for, so that hardly a link is looked at but
+ * the right one. */
+struct link_index {
+    uint32_t *slots;
+    uint32_t capacity;
+    uint32_t used; /* slots that are not 0 */
+    uint32_t live; /* those that are not deleted */
+    unsigned bits; /* of a slot, for the number */
+};
+
+struct link_table {
+    struct link *links;
+    uint32_t capacity;
+    uint32_t end;  /* those from here on were never used */
+    uint32_t live; /* links and markers */
+    uint32_t unused;
+    struct link_index by_host; /* of links that were made host first */
+    struct link_index by_native;
+};
+
+void exti__link_table_begin(struct link_table *t);
+void exti__link_table_free(struct link_table *t);
+
+/* Adds a record with these bits beside LINK_USED; by native, and by host if it is host first.
+ * NO_LINK: without memory, and then nothing has changed. */
+uint32_t exti__link_add(struct link_table *t, exti_host_word host, void *native, uint32_t state);
+
+/* Takes the record from the indices; the caller has its number to use or to give back. */
+void exti__link_unlist(struct link_table *t, uint32_t i);
+void exti__link_give_back(struct link_table *t, uint32_t i);
+
+uint32_t exti__link_find_host(const struct link_table *t, exti_host_word host);
+uint32_t exti__link_find_native(const struct link_table *t, const void *native);
+
+/* The object has moved.  Cannot fail. */
+void exti__link_moved(struct link_table *t, uint32_t i, exti_host_word host);
+/* Many have: after their words were written into the records. */
+void exti__link_many_moved(struct link_table *t);
+
+size_t exti__link_table_memory(const struct link_table *t);
+
+#endif

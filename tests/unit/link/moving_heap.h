@@ -1,0 +1,247 @@
+/* A host whose collector marks and copies: each object that a collection looks at is somewhere else
+ * afterwards, and its former place is overwritten.  And natives that count. */
+#ifndef TESTS_UNIT_LINK_MOVING_HEAP_H
+#define TESTS_UNIT_LINK_MOVING_HEAP_H
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <extisolate/link.h>
+
+#include "tests/support/exti_test.h"
+
+#define FIELDS 4
+#define BASE ((int64_t)1 << 40)
+#define LIGHT ((int64_t)1 << 50)
+
+/* ---- natives --------------------------------------------------------------------------------- */
+
+struct native {
+    int64_t count;
+    struct native *fields[FIELDS]; /* counted */
+    bool freed;                    /* by free_light */
+};
+
+static inline int64_t native_count(void *user, const void *native)
+{
+    (void)user;
+    return ((const struct native *)native)->count;
+}
+
+static inline void native_add(void *user, void *native, int64_t n)
+{
+    (void)user;
+    ((struct native *)native)->count += n;
+}
+
+static inline void native_free_light(void *user, void *native)
+{
+    (void)user;
+    ((struct native *)native)->freed = true;
+}
+
+static inline int native_traverse(void *user, void *native, exti_native_visit visit, void *arg)
+{
+    const struct native *n = native;
+    int rc = 0;
+
+    (void)user;
+    for (int i = 0; i < FIELDS && !rc; i++)
+        if (n->fields[i])
+            rc = visit(n->fields[i], arg);
+    return rc;
+}
+
+/* ---- the host -------------------------------------------------------------------------------- */
+
+struct object {
+    struct object *to; /* its copy, during a collection */
+    bool old;
+    bool stays; /* large ones are not moved */
+    bool immortal;
+    bool marked;
+    struct object *fields[FIELDS];
+    void *native; /* a proxy's, which the table does not give */
+};
+
+struct heap {
+    struct object **objects; /* all that there are */
+    size_t count, capacity;
+    struct object **roots; /* slots, which are rewritten */
+    size_t root_count, root_capacity;
+    struct object **work; /* copies whose fields are still those of before */
+    size_t work_count, work_capacity;
+    enum exti_links_part part;
+    struct exti_links *links;
+    int told; /* of dead natives */
+};
+
+static inline void heap_push(struct object ***list, size_t *count, size_t *capacity,
+                             struct object *o)
+{
+    if (*count == *capacity) {
+        *capacity = *capacity * 2 + 64;
+        *list = realloc(*list, *capacity * sizeof **list);
+        assert_non_null(*list);
+    }
+    (*list)[(*count)++] = o;
+}
+
+static inline struct object *heap_new(struct heap *h)
+{
+    struct object *o = calloc(1, sizeof *o);
+
+    assert_non_null(o);
+    heap_push(&h->objects, &h->count, &h->capacity, o);
+    return o;
+}
+
+/* The number of a slot, which holds the object from now on. */
+static inline size_t heap_root(struct heap *h, struct object *o)
+{
+    heap_push(&h->roots, &h->root_count, &h->root_capacity, o);
+    return h->root_count - 1;
+}
+
+static inline bool is_collected(const struct heap *h, const struct object *o)
+{
+    return !o->immortal && (h->part == EXTI_LINKS_ALL || !o->old);
+}
+
+static inline struct object *heap_copy(struct heap *h, struct object *o)
+{
+    if (!o || o->to)
+        return o ? o->to : NULL;
+    if (!is_collected(h, o) && (h->part == EXTI_LINKS_YOUNG || o->marked))
+        return o;
+    o->marked = true;
+    if (o->stays || o->immortal) {
+        o->to = o;
+    } else {
+        o->to = malloc(sizeof *o);
+        assert_non_null(o->to);
+        *o->to = *o;
+    }
+    heap_push(&h->work, &h->work_count, &h->work_capacity, o->to);
+    return o->to;
+}
+
+static inline void heap_drain(struct heap *h)
+{
+    while (h->work_count) {
+        struct object *o = h->work[--h->work_count];
+
+        for (int i = 0; i < FIELDS; i++)
+            o->fields[i] = heap_copy(h, o->fields[i]);
+    }
+}
+
+static inline int heap_survives(void *user, exti_host_word *word)
+{
+    struct heap *h = user;
+    struct object *o = (struct object *)*word;
+
+    if (!o->to && is_collected(h, o))
+        return 0;
+    *word = (exti_host_word)(o->to ? o->to : o);
+    return 1;
+}
+
+static inline void heap_keep(void *user, exti_host_word word)
+{
+    struct heap *h = user;
+
+    heap_copy(h, (struct object *)word);
+    heap_drain(h);
+}
+
+static inline void heap_some_dead(void *user)
+{
+    struct heap *h = user;
+
+    h->told++;
+}
+
+static inline void heap_mark_roots(struct heap *h)
+{
+    for (size_t i = 0; i < h->root_count; i++)
+        h->roots[i] = heap_copy(h, h->roots[i]);
+    /* What a write barrier would have remembered. */
+    for (size_t i = 0; i < h->count; i++)
+        if (h->part == EXTI_LINKS_ALL && h->objects[i]->immortal)
+            heap_copy(h, h->objects[i]);
+        else if (!is_collected(h, h->objects[i]))
+            for (int k = 0; k < FIELDS; k++)
+                h->objects[i]->fields[k] = heap_copy(h, h->objects[i]->fields[k]);
+    heap_drain(h);
+}
+
+/* Overwrites what is no object any more. */
+static inline void heap_leave(struct object *o)
+{
+    memset(o, 0xdd, sizeof *o);
+    free(o);
+}
+
+static inline void heap_finish(struct heap *h)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < h->count; i++) {
+        struct object *o = h->objects[i], *to = o->to ? o->to : is_collected(h, o) ? NULL : o;
+
+        if (to)
+            h->objects[kept++] = to;
+        if (to != o)
+            heap_leave(o);
+        if (to) {
+            to->to = NULL;
+            to->marked = false;
+            to->old = true;
+        }
+    }
+    h->count = kept;
+}
+
+static inline void heap_collect(struct heap *h, enum exti_links_part part)
+{
+    h->part = part;
+    heap_mark_roots(h);
+    while (exti_links_trace(h->links, part))
+        ;
+    exti_links_sweep(h->links, part);
+    heap_finish(h);
+}
+
+static inline struct exti_links_opts heap_opts(struct heap *h)
+{
+    return (struct exti_links_opts){
+        .size = sizeof(struct exti_links_opts),
+        .natives = {.count = native_count, .add = native_add, .free_light = native_free_light},
+        .marking = {.survives = heap_survives, .keep = heap_keep},
+        .some_dead = heap_some_dead,
+        .user = h,
+        .base = BASE,
+        .light = LIGHT,
+    };
+}
+
+static inline void heap_open(struct heap *h)
+{
+    const struct exti_links_opts o = heap_opts(h);
+
+    *h = (struct heap){0};
+    assert_int_equal(exti_links_open(&h->links, &o, NULL), 0);
+}
+
+static inline void heap_close(struct heap *h)
+{
+    exti_links_close(h->links);
+    for (size_t i = 0; i < h->count; i++)
+        heap_leave(h->objects[i]);
+    free(h->objects);
+    free(h->roots);
+    free(h->work);
+}
+
+#endif

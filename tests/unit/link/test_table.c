@@ -1,0 +1,158 @@
+/* Records of links by host object and by native. */
+#include "tests/support/exti_test.h"
+
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "link/table.h"
+
+static void *native_at(size_t i)
+{
+    return (void *)(0x10000 + i * 48);
+}
+
+static exti_host_word host_at(size_t i)
+{
+    return 0x7f0000000000u + i * 64;
+}
+
+static void assert_all_found(const struct link_table *t, const bool *there, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const uint32_t by_host = exti__link_find_host(t, host_at(i)),
+                       by_native = exti__link_find_native(t, native_at(i));
+
+        assert_int_equal(by_host != NO_LINK, there[i]);
+        assert_int_equal(by_native, by_host);
+        if (there[i])
+            assert_ptr_equal(t->links[by_native].native, native_at(i));
+    }
+}
+
+#define MANY 3000
+
+static void links_come_and_go(void **state)
+{
+    static bool there[MANY];
+    struct link_table t;
+    unsigned seed = 1;
+
+    (void)state;
+    exti__link_table_begin(&t);
+    assert_int_equal(exti__link_find_host(&t, host_at(0)), NO_LINK);
+    assert_int_equal(exti__link_find_native(&t, native_at(0)), NO_LINK);
+    for (int n = 0; n < 200000; n++) {
+        const size_t i = (seed = seed * 1103515245 + 12345) / 65536 % MANY; /* POSIX rand */
+
+        if (there[i]) {
+            const uint32_t at = exti__link_find_native(&t, native_at(i));
+
+            exti__link_unlist(&t, at);
+            exti__link_give_back(&t, at);
+        } else {
+            assert_int_not_equal(exti__link_add(&t, host_at(i), native_at(i), LINK_HOST_FIRST),
+                                 NO_LINK);
+        }
+        there[i] = !there[i];
+        if (n % 5000 == 0)
+            assert_all_found(&t, there, MANY);
+    }
+    assert_all_found(&t, there, MANY);
+    exti__link_table_free(&t);
+}
+
+static void objects_that_move_are_found(void **state)
+{
+    struct link_table t;
+
+    (void)state;
+    exti__link_table_begin(&t);
+    for (size_t i = 0; i < MANY; i++)
+        exti__link_add(&t, host_at(i), native_at(i), LINK_HOST_FIRST);
+    /* Often enough for deleted slots to be swept out many times. */
+    for (size_t round = 1; round < 40; round++)
+        for (size_t i = 0; i < MANY; i++) {
+            const uint32_t at = exti__link_find_native(&t, native_at(i));
+
+            exti__link_moved(&t, at, host_at(i + round * MANY));
+            assert_int_equal(exti__link_find_host(&t, host_at(i + round * MANY)), at);
+            assert_int_equal(exti__link_find_host(&t, host_at(i + (round - 1) * MANY)), NO_LINK);
+        }
+    for (size_t i = 0; i < MANY; i++)
+        t.links[exti__link_find_native(&t, native_at(i))].host = host_at(i);
+    exti__link_many_moved(&t);
+    for (size_t i = 0; i < MANY; i++)
+        assert_int_equal(exti__link_find_host(&t, host_at(i)),
+                         exti__link_find_native(&t, native_at(i)));
+    exti__link_table_free(&t);
+}
+
+/* A proxy is not found by its object. */
+static void some_are_by_native_alone(void **state)
+{
+    struct link_table t;
+    uint32_t at;
+
+    (void)state;
+    exti__link_table_begin(&t);
+    at = exti__link_add(&t, host_at(0), native_at(0), 0);
+    assert_int_equal(exti__link_find_native(&t, native_at(0)), at);
+    assert_int_equal(exti__link_find_host(&t, host_at(0)), NO_LINK);
+    exti__link_moved(&t, at, host_at(1));
+    assert_int_equal(t.links[at].host, host_at(1));
+    exti__link_many_moved(&t);
+    exti__link_unlist(&t, at);
+    assert_int_equal(exti__link_find_native(&t, native_at(0)), NO_LINK);
+    exti__link_table_free(&t);
+}
+
+static void without_memory_nothing_changes(void **state)
+{
+    static bool there[MANY];
+    struct link_table t;
+    long failed = 0;
+
+    (void)state;
+    exti__link_table_begin(&t);
+    for (size_t i = 0; i < MANY; i++)
+        for (long fails = 0; !there[i]; fails++) {
+            exti__mem_fail_after(fails);
+            there[i] = exti__link_add(&t, host_at(i), native_at(i), LINK_HOST_FIRST) != NO_LINK;
+            exti__mem_fail_after(-1);
+            failed += !there[i];
+            if (!there[i])
+                assert_all_found(&t, there, i + 1);
+        }
+    assert_true(failed > 10);
+    assert_all_found(&t, there, MANY);
+    exti__link_table_free(&t);
+}
+
+/* 24 bytes beyond the two pointers, whatever the number: what is touched of the memory. */
+static void a_link_is_small(void **state)
+{
+    struct link_table t;
+
+    (void)state;
+    exti__link_table_begin(&t);
+    for (size_t i = 0; i < 1000000; i++) {
+        exti__link_add(&t, host_at(i), native_at(i), LINK_HOST_FIRST);
+        if (i % 1000 == 999)
+            assert_true(exti__link_table_memory(&t) - (t.capacity - t.end) * sizeof *t.links <=
+                        (i + 1) * 40 + 1024);
+    }
+    exti__link_table_free(&t);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(links_come_and_go),
+        cmocka_unit_test(objects_that_move_are_found),
+        cmocka_unit_test(some_are_by_native_alone),
+        cmocka_unit_test(without_memory_nothing_changes),
+        cmocka_unit_test(a_link_is_small),
+    };
+
+    return cmocka_run_group_tests_name("link/table", tests, NULL, NULL);
+}
