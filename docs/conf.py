@@ -19,7 +19,7 @@ myst_heading_anchors = 3
 nitpicky = True
 nitpick_ignore = [
     ("c:identifier", name)
-    for name in ("int32_t", "int64_t", "ptrdiff_t", "size_t", "uint32_t", "uint64_t")
+    for name in ("int32_t", "int64_t", "ptrdiff_t", "size_t", "uint32_t", "uint64_t", "uintptr_t")
 ]
 # Python's own names, whose pages are elsewhere.
 nitpick_ignore_regex = [("py:.*", r"(?!extisolate).*")]

@@ -129,7 +129,7 @@ def kind_of(declaration: str) -> tuple[str, str]:
         return "macro", m[1]
     if m := re.match(r"(struct|enum) (\w+)( \{|;)", code):
         return m[1], m[2]
-    if m := re.match(r"typedef .*\(\*(\w+)\)", code):
+    if m := re.match(r"typedef .*\(\*(\w+)\)", code) or re.match(r"typedef [^(]* (\w+);", code):
         return "type", m[1]
     if m := re.search(r"(\w+)\(", code):
         return "func", m[1]
