@@ -4,24 +4,32 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/opts.h"
-#include "link/links.h"
+#include "link/collection.h"
+#include "link/repeat.h"
 
 /* ---- tables ---------------------------------------------------------------------------------- */
 
 static int check(const struct exti_links_opts *o, struct exti_error *err)
 {
     const struct exti_natives *n = &o->natives;
+    const bool toggles = o->toggling.strengthen != NULL;
     const int takes_apart = !!n->clear_weak + !!n->finalise + !!n->clear + !!n->release;
 
     if (!n->count || !n->add)
         return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET,
                           "exti_natives: count and add are needed");
-    if (!o->marking.survives || !o->marking.keep)
+    if (!!o->marking.survives + !!o->marking.keep != (toggles ? 0 : 2) ||
+        toggles != (o->toggling.weaken != NULL))
         return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET,
-                          "exti_marking: survives and keep are needed");
-    if (o->base < 0 || o->light < 0 || (o->light && (o->light <= o->base || !n->free_light)))
+                          "exti_links_opts: either survives and keep, or strengthen and weaken");
+    if (o->base < 0 || o->light < 0 || o->pressure < 0 ||
+        (o->light && (o->light <= o->base || !n->free_light)))
         return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET,
-                          "exti_links_opts: light is to be above base, and to have a free_light");
+                          "exti_links_opts: numbers are not negative, and light is above base and "
+                          "has a free_light");
+    if (toggles && (!!o->toggling.refer + !!o->toggling.hub + !!o->toggling.forget) % 3)
+        return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET,
+                          "exti_toggling: refer, hub and forget go together");
     if (takes_apart && (takes_apart < 4 || !n->traverse))
         return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET,
                           "exti_natives: clear_weak, finalise, clear and release go together, and "
@@ -49,7 +57,9 @@ int exti_links_open(struct exti_links **out, const struct exti_links_opts *opts,
     if (!o.base)
         o.base = 1;
     links->o = o;
-    links->young = links->dead = NO_LINK;
+    links->ask_at = o.pressure;
+    links->young = links->dead = links->strong = links->scanned = NO_LINK;
+    atomic_init(&links->died, NO_LINK);
     exti__link_table_begin(&links->table);
     *out = links;
     return 0;
@@ -67,6 +77,7 @@ void exti_links_close(struct exti_links *links)
     }
     exti__collection_end(links);
     exti__circles_free(links);
+    exti__repeat_free(links);
     exti__link_table_free(&links->table);
     exti__free(links);
 }
@@ -77,7 +88,10 @@ int exti_links_info(const struct exti_links *links, struct exti_links_info *out)
         .links = links->table.live,
         .young = links->young_count,
         .dead = links->dead_count,
-        .memory = sizeof *links + exti__link_table_memory(&links->table),
+        .strong = links->strong_count,
+        .memory = sizeof *links + exti__link_table_memory(&links->table) +
+                  links->repeated.capacity *
+                      (sizeof *links->repeated.groups + sizeof *links->repeated.members),
     };
 
     for (const struct circles *c = links->circles; c; c = c->next) {
@@ -89,34 +103,47 @@ int exti_links_info(const struct exti_links *links, struct exti_links_info *out)
 
 /* ---- links ----------------------------------------------------------------------------------- */
 
-static int add_young(struct exti_links *links, exti_host_word host, void *native, uint32_t state)
+static int add(struct exti_links *links, exti_host_word host, void *native, uint32_t state)
 {
+    const bool marks = links->o.marking.keep != NULL;
     struct link_table *t = &links->table;
-    uint32_t i;
+    const uint32_t i = exti__link_add(t, host, native, state | (marks ? LINK_YOUNG : 0));
 
-    if (!host || !native || exti__link_find_native(t, native) != NO_LINK ||
-        ((state & LINK_HOST_FIRST) && exti__link_find_host(t, host) != NO_LINK))
-        return EXTI_E_ARG;
-    i = exti__link_add(t, host, native, state | LINK_YOUNG);
     if (i == NO_LINK)
         return EXTI_E_NOMEM;
-    t->links[i].next = links->young;
-    links->young = i;
-    links->young_count++;
+    if (marks) {
+        t->links[i].next = links->young;
+        links->young = i;
+        links->young_count++;
+    }
     return 0;
 }
 
 int exti_link_host(struct exti_links *links, exti_host_word object, void *shell, uint32_t flags)
 {
-    if ((flags & ~EXTI_LINK_LIGHT) || ((flags & EXTI_LINK_LIGHT) && !links->o.light))
+    const struct link_table *t = &links->table;
+    const bool is_light = (flags & EXTI_LINK_LIGHT) != 0;
+
+    if ((flags & ~EXTI_LINK_LIGHT) || (is_light && !links->o.light) || !object || !shell ||
+        exti__link_find_native(t, shell) != NO_LINK || exti__link_find_host(t, object) != NO_LINK)
         return EXTI_E_ARG;
-    return add_young(links, object, shell,
-                     LINK_HOST_FIRST | (flags & EXTI_LINK_LIGHT ? LINK_IS_LIGHT : 0));
+    return add(links, object, shell, LINK_HOST_FIRST | (is_light ? LINK_IS_LIGHT : 0));
 }
 
 int exti_link_native(struct exti_links *links, exti_host_word proxy, void *native)
 {
-    return add_young(links, proxy, native, 0);
+    struct link_table *t = &links->table;
+    const uint32_t former = exti__link_find_native(t, native);
+    int rc;
+
+    if (!proxy || !native ||
+        (former != NO_LINK &&
+         (links->o.marking.keep || (t->links[former].state & (LINK_HOST_FIRST | LINK_MARKER)))))
+        return EXTI_E_ARG;
+    rc = add(links, proxy, native, 0);
+    if (!rc && former != NO_LINK)
+        exti__link_replace(t, former);
+    return rc;
 }
 
 void *exti_link_from_host(const struct exti_links *links, exti_host_word object)

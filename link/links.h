@@ -2,6 +2,8 @@
 #ifndef LINK_LINKS_H
 #define LINK_LINKS_H
 
+#include <stdatomic.h>
+
 #include "link/graph.h"
 #include "link/table.h"
 
@@ -12,22 +14,39 @@ struct circles {
     uint32_t count;
 };
 
-/* What a collection of all knows. */
+/* What a collection knows. */
 struct collection {
     struct graph graph;
     struct circles *circles; /* made beforehand, so that a sweep needs no memory */
     bool begun;              /* there has been a trace */
     bool whole;              /* the graph has all that links lead to */
+    bool others_live;        /* links hold their natives, but for those whose objects have died */
+};
+
+/* Natives that refer to each other, and that the host alone holds.  Their references are repeated
+ * in the host, and the links of their shells are weak. */
+struct repeated {
+    struct repeated_group {
+        uint32_t begin, count;
+    } *groups;         /* by the number in their links' states; the first is none */
+    uint32_t *members; /* their links */
+    uint32_t count;
+    size_t capacity; /* of both */
 };
 
 struct exti_links {
     struct exti_links_opts o;
     struct link_table table;
-    uint32_t young, dead; /* lists of records; NO_LINK ends them */
-    size_t young_count, dead_count;
+    /* Lists of records; NO_LINK ends them. */
+    uint32_t young, dead;
+    uint32_t strong, scanned; /* those to scan, and those that were; then it begins anew */
+    _Atomic(uint32_t) died;   /* guarded by table.moving, as is `next` of those on it */
+    size_t young_count, dead_count, strong_count;
     struct collection collection;
-    uint32_t cursor; /* the link at which the next graph begins */
+    int64_t weight, ask_at; /* bytes of natives, and at how many the host is asked to collect */
+    uint32_t cursor;        /* the link at which the next graph begins */
     struct circles *circles;
+    struct repeated repeated;
 };
 
 /* What the link adds to its native's count. */
@@ -39,13 +58,5 @@ void exti__link_end(struct exti_links *links, uint32_t i);
 
 /* A link and no marker. */
 bool exti__link_is_live(const struct link *l);
-
-/* Ends what a collection knows. */
-void exti__collection_end(struct exti_links *links);
-
-/* Moves the natives that the collection has not found alive to circles that wait to be taken apart,
- * and ends their links, if one of them is held by another.  Otherwise leaves them to the sweep. */
-void exti__circles_take(struct exti_links *links);
-void exti__circles_free(struct exti_links *links);
 
 #endif

@@ -1,5 +1,5 @@
 /* The end of links whose objects a collection of the host does not keep. */
-#include "link/links.h"
+#include "link/collection.h"
 
 static void sweep_young(struct exti_links *links)
 {
@@ -44,6 +44,8 @@ void exti_links_sweep(struct exti_links *links, enum exti_links_part part)
     const struct circles *circles = links->circles;
     const size_t dead = links->dead_count;
 
+    if (!links->o.marking.survives)
+        return;
     if (part == EXTI_LINKS_YOUNG)
         sweep_young(links);
     else

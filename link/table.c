@@ -93,7 +93,9 @@ static bool is_in(const struct link_table *t, const struct link_index *x, uint32
 {
     const uint32_t state = t->links[i].state;
 
-    return (state & LINK_USED) && (x == &t->by_native || (state & LINK_HOST_FIRST));
+    if (x == &t->by_native)
+        return (state & (LINK_USED | LINK_REPLACED)) == LINK_USED;
+    return (state & (LINK_USED | LINK_HOST_FIRST)) == (LINK_USED | LINK_HOST_FIRST);
 }
 
 static uint64_t hash_in(const struct link_table *t, const struct link_index *x, uint32_t i)
@@ -144,6 +146,7 @@ static bool make_room(const struct link_table *t, struct link_index *x)
 void exti__link_table_begin(struct link_table *t)
 {
     *t = (struct link_table){.unused = NO_LINK};
+    pthread_mutex_init(&t->moving, NULL);
 }
 
 void exti__link_table_free(struct link_table *t)
@@ -151,6 +154,7 @@ void exti__link_table_free(struct link_table *t)
     exti__free(t->links);
     exti__free(t->by_host.slots);
     exti__free(t->by_native.slots);
+    pthread_mutex_destroy(&t->moving);
 }
 
 static bool make_record(struct link_table *t)
@@ -160,10 +164,15 @@ static bool make_record(struct link_table *t)
 
     if (t->unused != NO_LINK || t->end < t->capacity)
         return true;
-    links = capacity <= MOST_LINKS ? exti__realloc_array(t->links, capacity, sizeof *links) : NULL;
+    if (capacity > MOST_LINKS)
+        return false;
+    pthread_mutex_lock(&t->moving);
+    links = exti__realloc_array(t->links, capacity, sizeof *links);
+    if (links)
+        t->links = links;
+    pthread_mutex_unlock(&t->moving);
     if (!links)
         return false;
-    t->links = links;
     t->capacity = capacity;
     return true;
 }
@@ -186,7 +195,8 @@ uint32_t exti__link_add(struct link_table *t, exti_host_word host, void *native,
         ((state & LINK_HOST_FIRST) && !make_room(t, &t->by_host)))
         return NO_LINK;
     i = take_record(t);
-    t->links[i] = (struct link){.host = host, .native = native, .state = state | LINK_USED};
+    t->links[i] = (struct link){
+        .host = host, .native = native, .state = state | LINK_USED, .next = NOT_LISTED};
     t->live++;
     put(&t->by_native, hash((uintptr_t)native), i);
     if (state & LINK_HOST_FIRST)
@@ -194,11 +204,18 @@ uint32_t exti__link_add(struct link_table *t, exti_host_word host, void *native,
     return i;
 }
 
+void exti__link_replace(struct link_table *t, uint32_t i)
+{
+    take(&t->by_native, hash((uintptr_t)t->links[i].native), i);
+    t->links[i].state |= LINK_REPLACED;
+}
+
 void exti__link_unlist(struct link_table *t, uint32_t i)
 {
     struct link *l = &t->links[i];
 
-    take(&t->by_native, hash((uintptr_t)l->native), i);
+    if (!(l->state & LINK_REPLACED))
+        take(&t->by_native, hash((uintptr_t)l->native), i);
     if (l->state & LINK_HOST_FIRST)
         take(&t->by_host, hash(l->host), i);
     l->state = 0;

@@ -4,6 +4,7 @@
 #ifndef LINK_TABLE_H
 #define LINK_TABLE_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -16,14 +17,21 @@
 #define LINK_YOUNG 8u   /* on the list of young ones */
 #define LINK_MARKER 16u /* a native that ends, and the host's word for nothing */
 #define LINK_DEAD 32u   /* no link any more: a native that waits to be taken */
+#define LINK_STRONG 64u
+#define LINK_GROUP 8 /* from this bit on: the group whose references the host repeats */
+#define LINK_FLAGS ((1u << LINK_GROUP) - 1)
+#define LINK_REPLACED 128u /* the native has another proxy, and leads to that */
 
 #define NO_LINK UINT32_MAX
+#define NOT_LISTED (UINT32_MAX - 1)
 
 struct link {
     exti_host_word host;
     void *native;
     uint32_t state;
-    uint32_t next; /* on the list that it is on: unused, young or dead ones */
+    /* On the list that it is on: of unused, young, strong or dead ones, or of those that are said
+     * to have died. */
+    uint32_t next;
 };
 
 /* Open addressing.  A slot is 0, or a deleted one, or has the number of a link in its lower bits
@@ -38,6 +46,8 @@ struct link_index {
 };
 
 struct link_table {
+    pthread_mutex_t
+        moving; /* guards where the records are, for threads without the caller's lock */
     struct link *links;
     uint32_t capacity;
     uint32_t end;  /* those from here on were never used */
@@ -53,6 +63,9 @@ void exti__link_table_free(struct link_table *t);
 /* Adds a record with these bits beside LINK_USED; by native, and by host if it is host first.
  * NO_LINK: without memory, and then nothing has changed. */
 uint32_t exti__link_add(struct link_table *t, exti_host_word host, void *native, uint32_t state);
+
+/* The native does not lead to this record any more. */
+void exti__link_replace(struct link_table *t, uint32_t i);
 
 /* Takes the record from the indices; the caller has its number to use or to give back. */
 void exti__link_unlist(struct link_table *t, uint32_t i);

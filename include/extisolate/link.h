@@ -60,7 +60,7 @@ struct exti_natives {
 
 /* ---- hosts ----------------------------------------------------------------------------------- */
 
-/* What a host that marks lets the table do in its collections.  `user` as above. */
+/* A host is of one of two kinds.  One that marks lets the table take part in its collections. */
 struct exti_marking {
     /* Whether the collection keeps the object, as far as is known by now.  It writes where the
      * object is from now on, if it has moved. */
@@ -69,15 +69,36 @@ struct exti_marking {
     void (*keep)(void *user, exti_host_word object);
 };
 
+/* One that toggles collects by itself, at any time and on any thread.  It refers to each linked
+ * object by a reference that is weak or strong, as the table asks, and tells the table of those
+ * that have died.  Words of live objects differ and stay the same. */
+struct exti_toggling {
+    /* From now on the reference keeps the object, which the caller of the table has in its hands.
+     * Non-zero: it cannot. */
+    int (*strengthen)(void *user, exti_host_word object);
+    /* From now on it does not. */
+    void (*weaken)(void *user, exti_host_word object);
+    /* For circles through both heaps, which no host can see that does not know what natives refer
+     * to.  `from` is one of its objects or hubs; what it is made to refer to, it keeps alive while
+     * it is alive itself, until it forgets all of that.  Non-zero, or 0 for a hub: it cannot. */
+    int (*refer)(void *user, exti_host_word from, exti_host_word to);
+    /* A new object to which `from` refers.  It stands for a native without a link. */
+    exti_host_word (*hub)(void *user, exti_host_word from);
+    void (*forget)(void *user, exti_host_word from);
+};
+
 /* ---- tables ---------------------------------------------------------------------------------- */
 
 struct exti_links_opts {
     size_t size;
     struct exti_natives natives;
-    struct exti_marking marking;
+    struct exti_marking marking; /* one of these two */
+    struct exti_toggling toggling;
     /* Called once at the end of a collection that has left dead natives, so that the host takes
      * them some time later; it must not take them itself.  May be NULL. */
     void (*some_dead)(void *user);
+    /* Asks the host to collect, now or later.  May be NULL. */
+    void (*please_collect)(void *user);
     void *user;
     /* What a link adds to a native's count.  0: 1, an ordinary reference.  A host that owns the
      * natives' headers may have a large one, for native code that treats small counts in a special
@@ -89,6 +110,8 @@ struct exti_links_opts {
      * What it does not come to counts as alive, and is where the next one begins.  So a circle of
      * more is not found. */
     size_t budget;
+    /* After how many bytes more of exti_links_weigh the host is asked to collect.  0: never. */
+    int64_t pressure;
 };
 
 /* exti_links_close *out.  EXTI_E_ARG: an option is wrong. */
@@ -104,6 +127,7 @@ struct exti_links_info {
     size_t links;   /* that there are */
     size_t young;   /* of them, those that no collection has seen */
     size_t dead;    /* natives that exti_links_next_dead would give */
+    size_t strong;  /* links by which a host that toggles keeps objects */
     size_t circles; /* natives that exti_links_clear_circles would look at */
     size_t memory;  /* bytes of heap that the table holds */
 };
@@ -120,7 +144,8 @@ EXTI_API int exti_links_info(const struct exti_links *links, struct exti_links_i
 EXTI_API int exti_link_host(struct exti_links *links, exti_host_word object, void *shell,
                             uint32_t flags);
 /* Links a native to a proxy that the host has made for it.  The caller has added the base to the
- * native's count. */
+ * native's count.  If a host that toggles finds that the proxy is no longer there, it links the
+ * native to a new one, although it may not have told of the other yet. */
 EXTI_API int exti_link_native(struct exti_links *links, exti_host_word proxy, void *native);
 
 /* The shell of an object of the host; NULL for a proxy, and for what has no link. */
@@ -152,6 +177,47 @@ EXTI_API void exti_link_marked(struct exti_links *links, const void *native);
 /* After the last trace: ends the links whose object does not survive and takes the base from the
  * natives' counts.  The others are told where their objects are now, and are old. */
 EXTI_API void exti_links_sweep(struct exti_links *links, enum exti_links_part part);
+
+/* ---- the border of a host that toggles ------------------------------------------------------- */
+
+/* A link begins weak.  The host calls this before it gives a native to native code, while it has
+ * the object or proxy: the object of a shell is kept from now on.  EXTI_E_HOOK:
+ * exti_toggling.strengthen could not. */
+EXTI_API int exti_link_hand_out(struct exti_links *links, const void *native);
+
+/* Looks at some of the shells that were handed out, `most` at most, or all (0): where native code
+ * has no reference left, the object is not kept any more.  Returns how many those are.  The host
+ * calls it when native code returns to it, or every so often: an inlined Py_DECREF tells nobody. */
+EXTI_API size_t exti_links_scan(struct exti_links *links, size_t most);
+
+/* Has the host decide on circles that go through both heaps: where only natives that the host alone
+ * holds refer to a shell, its object is not kept any more by the table, but by what stands for
+ * those natives in the host (exti_toggling.refer).  That is undone when one of them is handed out.
+ * Returns how many objects that are.  Called every so often, such as when the number of links has
+ * doubled, and followed by a collection of the host's. */
+EXTI_API size_t exti_links_weaken_circles(struct exti_links *links);
+
+/* The number of a native's link, by which the host says that its object has died.  UINT32_MAX: it
+ * has none. */
+EXTI_API uint32_t exti_link_number(const struct exti_links *links, const void *native);
+
+/* The object has died, or the proxy.  Any thread may call, with or without the lock, and touches
+ * nothing but the table.  Once for each link; exti_links_settle gives the number to others. */
+EXTI_API void exti_link_died(struct exti_links *links, uint32_t number);
+
+/* Ends the links that exti_link_died was called for, and takes the base from their natives' counts.
+ * Returns how many. */
+EXTI_API size_t exti_links_settle(struct exti_links *links);
+
+/* ---- what the host does not see -------------------------------------------------------------- */
+
+/* Natives that the host keeps alive hold so many bytes more, or fewer: the host knows its own
+ * objects alone, and would not collect for their sake. */
+EXTI_API void exti_links_weigh(struct exti_links *links, int64_t bytes);
+
+/* What is to be done when the border is crossed, which costs next to nothing mostly: settles what
+ * has died, and asks for a collection if natives have become heavy (exti_links_opts.pressure). */
+EXTI_API void exti_links_poll(struct exti_links *links);
 
 /* ---- dead natives ---------------------------------------------------------------------------- */
 

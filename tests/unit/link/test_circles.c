@@ -1,5 +1,5 @@
 /* Circles that go through both heaps, and natives without a collector of their own. */
-#include "tests/unit/link/moving_heap.h"
+#include "tests/unit/link/heap.h"
 
 #include "base/mem.h"
 
@@ -206,7 +206,7 @@ static void a_finaliser_may_revive(void **state)
     heap_close(&h);
 }
 
-/* ---- long chains ------------------------------------------------------------------------------ */
+/* ---- long chains ----------------------------------------------------------------------------- */
 
 #define CHAIN 20000
 
@@ -278,7 +278,7 @@ static void a_host_may_say_what_it_has_marked(void **state)
     free(t);
 }
 
-/* ---- without memory --------------------------------------------------------------------------- */
+/* ---- without memory -------------------------------------------------------------------------- */
 
 /* Each allocation of a collection fails in turn: what is dead then lives until the next. */
 static void without_memory_nothing_ends(void **state)

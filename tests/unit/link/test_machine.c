@@ -1,16 +1,16 @@
-/* Machines that make, link, store, drop and collect at random, over a host that moves its
- * objects and natives that count, and a model that knows what can be reached.  Nothing may end
+/* Machines that make, link, store, drop and collect at random, over a host of either kind and
+ * natives that count, and a model that knows what can be reached.  Nothing may end
  * early, and nothing may be left that cannot be reached.
  *
  * EXTI_STEPS: how many steps all machines of a test do. */
-#include "tests/unit/link/moving_heap.h"
+#include "tests/unit/link/heap.h"
 
 #include <inttypes.h>
 
 #define STEPS 20000 /* of one machine */
 #define MOST 400    /* rooted objects, and references of native code */
 
-/* ---- natives ---------------------------------------------------------------------------------- */
+/* ---- natives --------------------------------------------------------------------------------- */
 
 struct thing {
     struct native n; /* first */
@@ -36,7 +36,7 @@ struct machine {
 };
 
 /* Faults of a host, for the control. */
-enum { NOT_COUNTED = 1, NOT_TRACED, COUNTED_TWICE };
+enum { NOT_COUNTED = 1, NOT_TRACED, COUNTED_TWICE, NOT_HANDED_OUT };
 
 static uint32_t random_below(struct machine *m, size_t n)
 {
@@ -171,7 +171,15 @@ static void thing_release(void *user, void *native)
     thing_drop(user, native);
 }
 
-/* ---- the model -------------------------------------------------------------------------------- */
+/* ---- the model ------------------------------------------------------------------------------- */
+
+/* What the host has of the native by now: its weak references to what is gone give nothing. */
+static struct object *object_of(const struct machine *m, const struct thing *t)
+{
+    struct object *o = (struct object *)exti_link_to_host(m->heap.links, t);
+
+    return o && o->gone ? NULL : o;
+}
 
 static struct thing *thing_of(const struct machine *m, const struct object *o)
 {
@@ -222,10 +230,11 @@ static void walk_on(struct walk *w)
             reach_thing(w, thing_of(w->m, o));
         } else {
             struct thing *t = w->things[--w->things_left];
-            struct object *o = (struct object *)exti_link_to_host(w->m->heap.links, t);
+            struct object *o;
 
             if (t->ended)
                 continue;
+            o = object_of(w->m, t);
             for (int i = 0; i < FIELDS; i++)
                 reach_thing(w, (struct thing *)t->n.fields[i]);
             /* A shell is its object; a native does not hold its proxy. */
@@ -292,25 +301,37 @@ static bool collect_natives(struct machine *m)
     return m->ended > ended;
 }
 
-/* ---- steps ------------------------------------------------------------------------------------ */
+/* ---- steps ----------------------------------------------------------------------------------- */
 
-static size_t take_dead(struct machine *m)
+/* Returns whether the table was told of any. */
+static bool take_dead(struct machine *m)
 {
+    const bool told = m->heap.toggles && heap_tell(&m->heap) > 0;
     struct thing *t;
-    size_t taken = 0;
 
-    for (; (t = exti_links_next_dead(m->heap.links)); taken++) {
+    while ((t = exti_links_next_dead(m->heap.links))) {
         expect(m, t->n.count == 1, "a dead native has not a count of 1");
         thing_drop(m, t);
     }
-    return taken + exti_links_clear_circles(m->heap.links);
+    exti_links_clear_circles(m->heap.links);
+    return told;
+}
+
+/* The host gives the native to native code, which keeps a reference. */
+static void hand_out(struct machine *m, struct thing *t)
+{
+    if (!t || m->held_count == MOST)
+        return;
+    if (m->heap.toggles && m->fault != NOT_HANDED_OUT)
+        expect(m, exti_link_hand_out(m->heap.links, t) == 0, "a native could not be handed out");
+    hold(m, t);
 }
 
 /* What could not be reached when its link ended is no shell any more, even if it is revived. */
 static void forget_shells(struct machine *m, unsigned round)
 {
     for (size_t i = 0; i < m->thing_count; i++)
-        if (m->things[i]->seen != round && !exti_link_to_host(m->heap.links, m->things[i]))
+        if (m->things[i]->seen != round && !object_of(m, m->things[i]))
             m->things[i]->shell = false;
 }
 
@@ -335,28 +356,52 @@ static void collect(struct machine *m, enum exti_links_part part)
 static void collect_all(struct machine *m)
 {
     size_t objects, things;
+    bool changed;
 
     do {
         objects = m->heap.count;
         things = m->thing_count;
+        if (m->heap.toggles)
+            exti_links_weaken_circles(m->heap.links);
         collect(m, EXTI_LINKS_ALL);
-        take_dead(m);
-        if (collect_natives(m))
-            things++;
-    } while (!m->wrong && (objects != m->heap.count || things != m->thing_count));
+        changed = take_dead(m);
+        changed |= collect_natives(m);
+        changed |= objects != m->heap.count || things != m->thing_count;
+    } while (!m->wrong && changed);
+}
+
+/* References of natives that are repeated in the host keep proxies, too. */
+static void reach_proxies(struct walk *w)
+{
+    for (bool any = true; any;) {
+        any = false;
+        for (size_t i = 0; i < w->m->heap.count; i++) {
+            struct object *o = w->m->heap.objects[i];
+
+            if (o->marked || !o->native || ((struct thing *)o->native)->seen != w->m->round)
+                continue;
+            reach_object(w, o);
+            any = true;
+        }
+        walk_on(w);
+    }
 }
 
 static void check_nothing_is_left(struct machine *m)
 {
     struct walk w = walk_from_roots(m);
-    size_t living = 0;
+    size_t living = 0, hubs = 0;
 
     for (size_t i = 0; i < m->thing_count; i++)
         living += !m->things[i]->ended;
+    if (m->heap.toggles)
+        reach_proxies(&w);
+    for (size_t i = 0; i < m->heap.count; i++)
+        hubs += m->heap.objects[i]->hub;
     /* Circles of more natives than a collection looks at are not found. */
     const bool finds_all = !m->budget;
 
-    expect(m, !finds_all || w.object_count == m->heap.count,
+    expect(m, !finds_all || w.object_count >= m->heap.count - hubs,
            "an object is left that cannot be reached");
     expect(m, !finds_all || w.thing_count == living, "a native is left that cannot be reached");
     walk_end(&w);
@@ -398,8 +443,9 @@ static void link_object(struct machine *m)
     t->n.count = (light ? LIGHT : BASE) - (m->fault == NOT_COUNTED);
     expect(m, exti_link_host(m->heap.links, (exti_host_word)o, t, light ? EXTI_LINK_LIGHT : 0) == 0,
            "a shell could not be linked");
+    heap_linked(&m->heap, o, t);
     if (random_below(m, 2))
-        hold_some(m, t);
+        hand_out(m, t);
 }
 
 static void link_thing(struct machine *m)
@@ -407,7 +453,7 @@ static void link_thing(struct machine *m)
     struct thing *t = some_thing(m);
     struct object *o;
 
-    if (!t || exti_link_to_host(m->heap.links, t) || m->heap.root_count == MOST)
+    if (!t || object_of(m, t) || t->shell || m->heap.root_count == MOST)
         return;
     o = heap_new(&m->heap);
     o->native = t;
@@ -415,6 +461,7 @@ static void link_thing(struct machine *m)
     t->n.count += BASE + (m->fault == COUNTED_TWICE);
     expect(m, exti_link_native(m->heap.links, (exti_host_word)o, t) == 0,
            "a native could not be linked");
+    heap_linked(&m->heap, o, t);
     root(m, o);
 }
 
@@ -474,9 +521,8 @@ static void look_up(struct machine *m)
     if (o && o->native)
         expect(m, !exti_link_from_host(m->heap.links, (exti_host_word)o),
                "a proxy leads to a native by the table");
-    if (t && exti_link_to_host(m->heap.links, t))
-        expect(m, thing_of(m, (struct object *)exti_link_to_host(m->heap.links, t)) == t,
-               "an object does not lead to its native");
+    if (t && object_of(m, t))
+        expect(m, thing_of(m, object_of(m, t)) == t, "an object does not lead to its native");
 }
 
 static void step(struct machine *m)
@@ -510,12 +556,12 @@ static void step(struct machine *m)
     case 10:
     case 11:
         o = some_object(m); /* the host calls native code with it */
-        hold_some(m, o ? thing_of(m, o) : NULL);
+        hand_out(m, o ? thing_of(m, o) : NULL);
         break;
     case 12:
     case 13:
         t = some_thing(m); /* native code calls the host with it */
-        root(m, t ? (struct object *)exti_link_to_host(m->heap.links, t) : NULL);
+        root(m, t ? object_of(m, t) : NULL);
         break;
     case 14:
     case 15:
@@ -542,6 +588,10 @@ static void step(struct machine *m)
         break;
     case 21:
         look_up(m);
+        if (m->heap.toggles && random_below(m, 20) == 0)
+            exti_links_scan(m->heap.links, random_below(m, 50));
+        if (m->heap.toggles && random_below(m, 100) == 0)
+            exti_links_weaken_circles(m->heap.links);
         break;
     case 22:
     case 23:
@@ -567,9 +617,14 @@ static void step(struct machine *m)
     }
 }
 
-/* ---- machines --------------------------------------------------------------------------------- */
+/* ---- machines -------------------------------------------------------------------------------- */
 
-static void machine_open(struct machine *m, uint64_t seed, bool own_collector, size_t budget)
+struct kind {
+    bool toggles, own_collector;
+    size_t budget;
+};
+
+static void machine_open(struct machine *m, uint64_t seed, const struct kind *k)
 {
     struct exti_links_opts o;
 
@@ -578,8 +633,10 @@ static void machine_open(struct machine *m, uint64_t seed, bool own_collector, s
     o = heap_opts(&m->heap);
     o.natives.traverse = native_traverse;
     o.natives.free_light = thing_free_light;
-    o.budget = m->budget = budget;
-    if (!own_collector) {
+    o.budget = m->budget = k->budget;
+    if (k->toggles)
+        heap_toggles(&m->heap, &o);
+    if (!k->own_collector) {
         o.natives.clear_weak = thing_clear_weak;
         o.natives.finalise = thing_finalise;
         o.natives.clear = thing_clear;
@@ -634,7 +691,7 @@ static long steps_asked(void)
 }
 
 /* Each machine grows for a while, and is torn down. */
-static void run_well(bool own_collector, size_t budget)
+static void run_well(const struct kind *k)
 {
     long ended = 0, cleared = 0, revived = 0;
 
@@ -642,7 +699,7 @@ static void run_well(bool own_collector, size_t budget)
         struct machine m;
         long at;
 
-        machine_open(&m, (uint64_t)seed, own_collector, budget);
+        machine_open(&m, (uint64_t)seed, k);
         at = run(&m, STEPS);
         if (at)
             print_message("seed %ld, step %ld: %s\n", seed, at, m.wrong);
@@ -653,39 +710,44 @@ static void run_well(bool own_collector, size_t budget)
         machine_close(&m);
     }
     print_message("%ld natives ended, %ld cleared, %ld revived\n", ended, cleared, revived);
-    assert_true(ended > 0 && revived > 0 && (cleared > 0) == !own_collector);
+    assert_true(ended > 0 && revived > 0 && (cleared > 0) == !k->own_collector);
 }
 
-static void natives_with_a_collector(void **state)
+static void a_host_that_marks(void **state)
 {
     (void)state;
-    run_well(true, 0);
+    run_well(&(struct kind){.own_collector = true});
+    run_well(&(struct kind){.own_collector = false});
 }
 
-static void natives_without_one(void **state)
+static void a_host_that_toggles(void **state)
 {
     (void)state;
-    run_well(false, 0);
+    run_well(&(struct kind){.toggles = true, .own_collector = true});
+    run_well(&(struct kind){.toggles = true, .own_collector = false});
 }
 
 /* Larger circles than it looks at may be left while any is alive, nothing ends early. */
 static void a_budget_for_each_collection(void **state)
 {
     (void)state;
-    run_well(true, 30);
-    run_well(false, 30);
+    run_well(&(struct kind){.own_collector = true, .budget = 30});
+    run_well(&(struct kind){.own_collector = false, .budget = 30});
+    run_well(&(struct kind){.toggles = true, .own_collector = true, .budget = 30});
+    run_well(&(struct kind){.toggles = true, .own_collector = false, .budget = 30});
 }
 
 static void control_faults_are_found(void **state)
 {
-    const int faults[] = {NOT_COUNTED, NOT_TRACED, COUNTED_TWICE};
+    const int faults[] = {NOT_COUNTED, NOT_TRACED, COUNTED_TWICE, NOT_HANDED_OUT};
 
     (void)state;
     for (size_t i = 0; i < ARRAY_SIZE(faults); i++) {
         struct machine m;
         long at;
 
-        machine_open(&m, 1, true, 0);
+        machine_open(&m, 1,
+                     &(struct kind){.own_collector = true, .toggles = faults[i] == NOT_HANDED_OUT});
         m.fault = faults[i];
         at = run(&m, 1000);
         print_message("fault %d: step %ld: %s\n", faults[i], at, m.wrong ? m.wrong : "not found");
@@ -699,8 +761,8 @@ static void control_faults_are_found(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(natives_with_a_collector),
-        cmocka_unit_test(natives_without_one),
+        cmocka_unit_test(a_host_that_marks),
+        cmocka_unit_test(a_host_that_toggles),
         cmocka_unit_test(a_budget_for_each_collection),
         cmocka_unit_test(control_faults_are_found),
     };

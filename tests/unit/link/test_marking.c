@@ -1,6 +1,6 @@
 /* Links of a host that marks and moves its objects: what the rawrefcount of PyPy promises to its
  * cpyext, for objects that no collection has seen and for those that one has. */
-#include "tests/unit/link/moving_heap.h"
+#include "tests/unit/link/heap.h"
 
 /* A link and its two sides.  The object is in a root slot while the host refers to it. */
 struct pair {
@@ -129,7 +129,7 @@ static void what_has_no_link_answers_none(void **state)
     heap_close(&h);
 }
 
-/* ---- references of native code ---------------------------------------------------------------- */
+/* ---- references of native code --------------------------------------------------------------- */
 
 /* Holds the object by the native alone, then lets go of that. */
 static void held_by_native_code(int how, bool dies_at_minor)
@@ -223,7 +223,7 @@ static void native_code_does_not_keep_a_proxy(void **state)
     }
 }
 
-/* ---- references of the host ------------------------------------------------------------------- */
+/* ---- references of the host ------------------------------------------------------------------ */
 
 static void held_by_host(int how)
 {
@@ -278,7 +278,7 @@ static void an_immortal_object_keeps_its_link(void **state)
     heap_close(&h);
 }
 
-/* ---- references of nobody --------------------------------------------------------------------- */
+/* ---- references of nobody -------------------------------------------------------------------- */
 
 static void held_by_nobody(int how)
 {
@@ -357,7 +357,7 @@ static void a_link_may_end_before_its_native(void **state)
     heap_close(&h);
 }
 
-/* ---- natives that end -------------------------------------------------------------------------- */
+/* ---- natives that end ------------------------------------------------------------------------ */
 
 static void a_native_that_ends_has_a_marker(void **state)
 {
@@ -409,7 +409,7 @@ static void a_dead_native_can_be_linked_again(void **state)
     heap_close(&h);
 }
 
-/* ---- misuse ------------------------------------------------------------------------------------ */
+/* ---- misuse ---------------------------------------------------------------------------------- */
 
 static void a_second_link_is_refused(void **state)
 {

@@ -1,7 +1,8 @@
 /* A host whose collector marks and copies: each object that a collection looks at is somewhere else
- * afterwards, and its former place is overwritten.  And natives that count. */
-#ifndef TESTS_UNIT_LINK_MOVING_HEAP_H
-#define TESTS_UNIT_LINK_MOVING_HEAP_H
+ * afterwards, and its former place is overwritten.  Or one that collects by itself and offers weak
+ * references and a list of the dead.  And natives that count. */
+#ifndef TESTS_UNIT_LINK_HEAP_H
+#define TESTS_UNIT_LINK_HEAP_H
 
 #include <stdlib.h>
 #include <string.h>
@@ -62,6 +63,12 @@ struct object {
     bool marked;
     struct object *fields[FIELDS];
     void *native; /* a proxy's, which the table does not give */
+    /* Of a host that toggles. */
+    bool linked, strong, hub;
+    bool gone;                /* the table has not been told yet */
+    uint32_t number;          /* of its link */
+    struct object **repeated; /* references of natives */
+    size_t repeated_count, repeated_capacity;
 };
 
 struct heap {
@@ -74,6 +81,9 @@ struct heap {
     enum exti_links_part part;
     struct exti_links *links;
     int told; /* of dead natives */
+    bool toggles;
+    struct object **gone;
+    size_t gone_count, gone_capacity;
 };
 
 static inline void heap_push(struct object ***list, size_t *count, size_t *capacity,
@@ -115,7 +125,7 @@ static inline struct object *heap_copy(struct heap *h, struct object *o)
     if (!is_collected(h, o) && (h->part == EXTI_LINKS_YOUNG || o->marked))
         return o;
     o->marked = true;
-    if (o->stays || o->immortal) {
+    if (o->stays || o->immortal || h->toggles) {
         o->to = o;
     } else {
         o->to = malloc(sizeof *o);
@@ -133,6 +143,8 @@ static inline void heap_drain(struct heap *h)
 
         for (int i = 0; i < FIELDS; i++)
             o->fields[i] = heap_copy(h, o->fields[i]);
+        for (size_t i = 0; i < o->repeated_count; i++)
+            heap_copy(h, o->repeated[i]);
     }
 }
 
@@ -168,7 +180,7 @@ static inline void heap_mark_roots(struct heap *h)
         h->roots[i] = heap_copy(h, h->roots[i]);
     /* What a write barrier would have remembered. */
     for (size_t i = 0; i < h->count; i++)
-        if (h->part == EXTI_LINKS_ALL && h->objects[i]->immortal)
+        if (h->objects[i]->strong || (h->part == EXTI_LINKS_ALL && h->objects[i]->immortal))
             heap_copy(h, h->objects[i]);
         else if (!is_collected(h, h->objects[i]))
             for (int k = 0; k < FIELDS; k++)
@@ -179,6 +191,7 @@ static inline void heap_mark_roots(struct heap *h)
 /* Overwrites what is no object any more. */
 static inline void heap_leave(struct object *o)
 {
+    free(o->repeated);
     memset(o, 0xdd, sizeof *o);
     free(o);
 }
@@ -192,8 +205,12 @@ static inline void heap_finish(struct heap *h)
 
         if (to)
             h->objects[kept++] = to;
-        if (to != o)
+        if (!to && o->linked) {
+            o->gone = true; /* a weak reference to it gives nothing */
+            heap_push(&h->gone, &h->gone_count, &h->gone_capacity, o);
+        } else if (to != o) {
             heap_leave(o);
+        }
         if (to) {
             to->to = NULL;
             to->marked = false;
@@ -205,12 +222,82 @@ static inline void heap_finish(struct heap *h)
 
 static inline void heap_collect(struct heap *h, enum exti_links_part part)
 {
-    h->part = part;
+    h->part = h->toggles ? EXTI_LINKS_ALL : part;
     heap_mark_roots(h);
-    while (exti_links_trace(h->links, part))
-        ;
-    exti_links_sweep(h->links, part);
+    if (!h->toggles) {
+        while (exti_links_trace(h->links, part))
+            ;
+        exti_links_sweep(h->links, part);
+    }
     heap_finish(h);
+}
+
+/* ---- the host that toggles ------------------------------------------------------------------- */
+
+static inline int heap_strengthen(void *user, exti_host_word word)
+{
+    struct object *o = (struct object *)word;
+
+    (void)user;
+    if (!o->gone)
+        o->strong = true;
+    return o->gone;
+}
+
+static inline void heap_weaken(void *user, exti_host_word word)
+{
+    (void)user;
+    ((struct object *)word)->strong = false;
+}
+
+static inline int heap_refer(void *user, exti_host_word from, exti_host_word to)
+{
+    struct object *o = (struct object *)from;
+
+    (void)user;
+    if (o->gone || ((struct object *)to)->gone)
+        return 1;
+    heap_push(&o->repeated, &o->repeated_count, &o->repeated_capacity, (struct object *)to);
+    return 0;
+}
+
+static inline exti_host_word heap_hub(void *user, exti_host_word from)
+{
+    struct object *hub;
+
+    if (((struct object *)from)->gone)
+        return 0;
+    hub = heap_new(user);
+    hub->hub = true;
+    heap_refer(user, from, (exti_host_word)hub);
+    return (exti_host_word)hub;
+}
+
+static inline void heap_forget(void *user, exti_host_word from)
+{
+    (void)user;
+    ((struct object *)from)->repeated_count = 0;
+}
+
+/* After the object was linked to the native. */
+static inline void heap_linked(struct heap *h, struct object *o, const void *native)
+{
+    o->linked = h->toggles;
+    if (h->toggles)
+        o->number = exti_link_number(h->links, native);
+}
+
+/* Tells the table of the dead; returns how many. */
+static inline size_t heap_tell(struct heap *h)
+{
+    const size_t count = h->gone_count;
+
+    for (size_t i = 0; i < count; i++)
+        exti_link_died(h->links, h->gone[i]->number);
+    assert_int_equal(exti_links_settle(h->links), count);
+    while (h->gone_count)
+        heap_leave(h->gone[--h->gone_count]);
+    return count;
 }
 
 static inline struct exti_links_opts heap_opts(struct heap *h)
@@ -226,6 +313,17 @@ static inline struct exti_links_opts heap_opts(struct heap *h)
     };
 }
 
+static inline void heap_toggles(struct heap *h, struct exti_links_opts *o)
+{
+    h->toggles = true;
+    o->marking = (struct exti_marking){0};
+    o->toggling = (struct exti_toggling){.strengthen = heap_strengthen,
+                                         .weaken = heap_weaken,
+                                         .refer = heap_refer,
+                                         .hub = heap_hub,
+                                         .forget = heap_forget};
+}
+
 static inline void heap_open(struct heap *h)
 {
     const struct exti_links_opts o = heap_opts(h);
@@ -239,6 +337,9 @@ static inline void heap_close(struct heap *h)
     exti_links_close(h->links);
     for (size_t i = 0; i < h->count; i++)
         heap_leave(h->objects[i]);
+    while (h->gone_count)
+        heap_leave(h->gone[--h->gone_count]);
+    free(h->gone);
     free(h->objects);
     free(h->roots);
     free(h->work);
