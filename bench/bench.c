@@ -245,6 +245,7 @@ int main(int argc, char **argv)
         {"copy", bench_copy},     {"cli", bench_cli},     {"parallel", bench_parallel},
         {"memory", bench_memory}, {"macho", bench_macho}, {"pe", bench_pe},
         {"tree", bench_tree},     {"embed", bench_embed}, {"calls", bench_calls},
+        {"links", bench_links},
     };
     const char *memory = getenv("BENCH_MEMORY");
     const struct bench b = {

@@ -29,6 +29,7 @@ void bench_pe(const struct bench *b);
 void bench_tree(const struct bench *b);
 void bench_embed(const struct bench *b);
 void bench_calls(const struct bench *b);
+void bench_links(const struct bench *b);
 
 /* Repeated measurements of one thing. */
 struct samples {

@@ -1,7 +1,7 @@
 #!/bin/bash
 # Measures the claims about the speed and memory of extisolate.  `make bench` builds and runs this.
 #
-#   bench/run.sh [--json] [--quick] [copy|cli|parallel|memory|macho|pe|tree|embed|calls|pools]
+#   bench/run.sh [--json] [--quick] [copy|cli|parallel|memory|macho|pe|tree|embed|calls|links|pools]
 #
 # The section `pools` is a table of its own, in Markdown; with --json it is left out.
 #
@@ -117,7 +117,8 @@ done
 mkdir -p "$build/bench"
 # shellcheck disable=SC2046
 $cc -std=c11 -O2 -Wall -Wextra -iquote . -I include -D_POSIX_C_SOURCE=200809L -D_DEFAULT_SOURCE \
-    -o "$build/bench/bench" bench/*.c "$build/libextisolate-python.a" "$build/libextisolate.a" \
+    -o "$build/bench/bench" bench/*.c "$build/libextisolate-python.a" "$build/libextisolate-link.a" \
+    "$build/libextisolate.a" \
     $(pkg-config --cflags --libs libelf jansson nettle) -ldl -lpthread -lm
 
 # Pools of interpreters, threads and processes, by an environment with the package and those of

@@ -1,12 +1,8 @@
-#include "link/table.h"
+#include "link/find.h"
 
 #include <string.h>
 
 #include "base/mem.h"
-
-#define EMPTY 0u
-#define DELETED 1u
-#define FIRST 2u /* a slot's number is that of the link and this */
 
 #define LEAST_SLOTS 16u
 #define LEAST_LINKS 8u
@@ -14,36 +10,19 @@
 
 /* ---- indices --------------------------------------------------------------------------------- */
 
-/* Knuth, The Art of Computer Programming, 6.4: multiplicative, by the golden ratio.  The upper half
- * is well mixed. */
-static uint64_t hash(uintptr_t key)
-{
-    return (uint64_t)key * 0x9e3779b97f4a7c15u;
-}
+/* So that a search need not ask whether there are slots. */
+static uint32_t no_slot;
+static const struct link_index nothing = {.slots = &no_slot, .bits = 1};
 
-static uint32_t first_slot(const struct link_index *x, uint64_t h)
+static void free_slots(struct link_index *x)
 {
-    return (uint32_t)((h >> 32) * x->capacity >> 32);
-}
-
-static uint32_t next_slot(const struct link_index *x, uint32_t at)
-{
-    return ++at == x->capacity ? 0 : at;
+    if (x->slots != &no_slot)
+        exti__free(x->slots);
 }
 
 static uint32_t slot_of(const struct link_index *x, uint64_t h, uint32_t i)
 {
     return ((uint32_t)h >> x->bits << x->bits) | (i + FIRST);
-}
-
-static uint32_t number_in(const struct link_index *x, uint32_t slot)
-{
-    return (slot & ((1u << x->bits) - 1)) - FIRST;
-}
-
-static bool has_hash(const struct link_index *x, uint32_t slot, uint64_t h)
-{
-    return (slot ^ (uint32_t)h) >> x->bits == 0 && slot > DELETED;
 }
 
 static void put(struct link_index *x, uint64_t h, uint32_t i)
@@ -123,19 +102,19 @@ static unsigned bits_for(uint32_t links)
     return bits;
 }
 
-/* Makes room for one more link.  Of new slots, three of five are taken. */
+/* Makes room for one more link.  Of new slots, 16 of 25 are taken. */
 static bool make_room(const struct link_table *t, struct link_index *x)
 {
     const unsigned bits = bits_for(t->capacity);
-    const uint64_t capacity = ((uint64_t)x->live + 1) * 5 / 3 + LEAST_SLOTS;
+    const uint64_t capacity = ((uint64_t)x->live + 1) * 25 / 16 + LEAST_SLOTS;
     uint32_t *slots;
 
-    if (x->slots && bits == x->bits && has_room(x))
+    if (bits == x->bits && has_room(x))
         return true;
     slots = capacity <= UINT32_MAX ? exti__calloc((size_t)capacity, sizeof *slots) : NULL;
     if (!slots)
         return false;
-    exti__free(x->slots);
+    free_slots(x);
     *x = (struct link_index){.slots = slots, .capacity = (uint32_t)capacity, .bits = bits};
     fill(t, x);
     return true;
@@ -145,21 +124,21 @@ static bool make_room(const struct link_table *t, struct link_index *x)
 
 void exti__link_table_begin(struct link_table *t)
 {
-    *t = (struct link_table){.unused = NO_LINK};
+    *t = (struct link_table){.unused = NO_LINK, .by_host = nothing, .by_native = nothing};
     pthread_mutex_init(&t->moving, NULL);
 }
 
 void exti__link_table_free(struct link_table *t)
 {
     exti__free(t->links);
-    exti__free(t->by_host.slots);
-    exti__free(t->by_native.slots);
+    free_slots(&t->by_host);
+    free_slots(&t->by_native);
     pthread_mutex_destroy(&t->moving);
 }
 
 static bool make_record(struct link_table *t)
 {
-    const uint32_t capacity = t->capacity + t->capacity / 2 + LEAST_LINKS;
+    const uint32_t capacity = t->capacity + t->capacity / 8 + LEAST_LINKS;
     struct link *links;
 
     if (t->unused != NO_LINK || t->end < t->capacity)
@@ -230,30 +209,12 @@ void exti__link_give_back(struct link_table *t, uint32_t i)
 
 uint32_t exti__link_find_native(const struct link_table *t, const void *native)
 {
-    const struct link_index *x = &t->by_native;
-    const uint64_t h = hash((uintptr_t)native);
-    uint32_t slot, i;
-
-    if (!x->capacity)
-        return NO_LINK;
-    for (uint32_t at = first_slot(x, h); (slot = x->slots[at]) != EMPTY; at = next_slot(x, at))
-        if (has_hash(x, slot, h) && t->links[i = number_in(x, slot)].native == native)
-            return i;
-    return NO_LINK;
+    return find_native(t, native);
 }
 
 uint32_t exti__link_find_host(const struct link_table *t, exti_host_word host)
 {
-    const struct link_index *x = &t->by_host;
-    const uint64_t h = hash(host);
-    uint32_t slot, i;
-
-    if (!x->capacity)
-        return NO_LINK;
-    for (uint32_t at = first_slot(x, h); (slot = x->slots[at]) != EMPTY; at = next_slot(x, at))
-        if (has_hash(x, slot, h) && t->links[i = number_in(x, slot)].host == host)
-            return i;
-    return NO_LINK;
+    return find_host(t, host);
 }
 
 void exti__link_moved(struct link_table *t, uint32_t i, exti_host_word host)
@@ -273,7 +234,7 @@ void exti__link_moved(struct link_table *t, uint32_t i, exti_host_word host)
 
 void exti__link_many_moved(struct link_table *t)
 {
-    if (t->by_host.slots)
+    if (t->by_host.capacity)
         fill(t, &t->by_host);
 }
 
