@@ -595,7 +595,7 @@ check-servers: all ## unmodified servers, task queues and test runners in four c
 check-layers: all ## rooms: includes and references obey them, and form no circle
 	$(call run,layers,tests/meta/test_layers.sh tests/meta/test_covered.sh tests/meta/test_limits.sh)
 check-abi: all ## exported symbols, version map and header agree; the flags that the files were built with
-	$(call run,abi,tests/meta/test_abi.sh tests/meta/test_python_abi.sh tests/meta/test_hardening.sh)
+	$(call run,abi,tests/meta/test_abi.sh tests/meta/test_link_abi.sh tests/meta/test_python_abi.sh tests/meta/test_hardening.sh)
 check-readme: all ## what README.md shows works
 	$(call run,readme,tests/meta/test_readme.sh)
 check-docs: ## the site, and that each public function has its place there
@@ -672,7 +672,7 @@ SAN_LIMITS ?= EXTI_PYTHON_LIMIT=1 EXTI_SCALE=20 EXTI_CORPUS_QUICK=1 EXTI_ROUNDS=
 THREAD_LIMITS ?= $(SAN_LIMITS) EXTI_STEP=20
 with_san = +@$(MAKE) --no-print-directory -k SAN=$(1) EXTI_LABEL=$(1)/ $(2)
 
-.PHONY: check-san-core check-san-more check-san-rest check-san check-leaks check-threads coverage \
+.PHONY: check-links check-link-machine check-san-core check-san-more check-san-rest check-san check-leaks check-threads coverage \
 	check-valgrind check-valgrind-core valgrind-unit valgrind-api valgrind-isolation valgrind-isolation-core valgrind-cli valgrind-runtime
 check-san-core: ## formats, loader and public header under the address and undefined-behaviour sanitizers
 	$(call with_san,address$(comma)undefined,$(SAN_LIMITS) check-unit check-api check-fuzz)
@@ -687,6 +687,11 @@ check-san-rest: # each test that any other tool or group runs too
 # One after the other, as they share their builds.
 check-san: ## all of that, and what other tools and groups run too
 	@rc=0; for t in core more rest; do $(MAKE) --no-print-directory check-san-$$t || rc=1; done; exit $$rc
+check-links: ## objects of two heaps at random: 10 million steps under the address, 1 million under the thread sanitizer
+	$(call with_san,address$(comma)undefined,EXTI_STEPS=10000000 check-link-machine)
+	$(call with_san,thread,EXTI_STEPS=1000000 check-link-machine)
+check-link-machine: $(B)/tests/unit/link/test_machine
+	$(call run,links,$<)
 check-leaks: all # with SAN=address,undefined: contexts leak what the interpreter leaks, no more
 	$(call run,leaks,tests/runtime/leaks.sh)
 # CPython's and libc's own accesses are not looked at: neither is built for this sanitizer.
@@ -755,7 +760,7 @@ CHECK := check-san-core check-cli check-faults check-wine check-isolation check-
 CHECK_MORE := check-unit check-docs check-san-more check-windows check-runtime-soaks check-runtime-semantics check-hosts \
 	check-suites check-packages check-pe-corpus \
 	check-macho-corpus check-macos check-corpus check-valgrind-core check-wheel
-CHECK_ALL := check-san check-valgrind check-arm64 check-races check-package-soaks check-servers \
+CHECK_ALL := check-san check-links check-valgrind check-arm64 check-races check-package-soaks check-servers \
 	$(filter-out check-san-core check-san-more check-valgrind-core,$(CHECK) $(CHECK_MORE))
 
 .PHONY: check check-more check-all bench bench-python demo compile_commands.json format format-check help

@@ -112,7 +112,7 @@ class Interpreters(Subject):
     def __init__(self):
         import extisolate.joblib
 
-        super().__init__(extisolate.InterpreterPoolExecutor, "extisolate")
+        super().__init__(extisolate.InterpreterPoolExecutor, "extisolate", 25)
 
 
 class Direct(Subject):

@@ -34,6 +34,40 @@ def test_map_and_submit(pool):
     assert isinstance(pool, concurrent.futures.Executor)
 
 
+def test_map_by_chunks(pool):
+    expected = [2 * i for i in range(50)]
+    for chunksize in (1, 7, 50, 1000):
+        assert list(pool.map(work.add, range(50), range(60), chunksize=chunksize)) == expected
+    assert list(pool.map(work.add, [], chunksize=5)) == []
+    assert list(pool.map(lambda x: x * 3, range(10), chunksize=4)) == [3 * i for i in range(10)]
+    with pytest.raises(ValueError, match="chunksize must be >= 1"):
+        pool.map(work.add, range(3), chunksize=0)
+
+
+def test_a_chunk_is_one_task():
+    with extisolate.InterpreterPoolExecutor(1) as one:
+        one.submit(work.keep, 0).result()
+        items = list(one.map(work.echo, range(10), chunksize=4))
+        assert items == [((i,), {}) for i in range(10)]
+        ids = list(one.map(work.call_number, range(10), chunksize=4))
+    assert [ids.count(n) for n in sorted(set(ids))] == [4, 4, 2]
+
+
+def test_an_exception_in_a_chunk_comes_in_its_turn(pool):
+    results = pool.map(divmod, [1] * 8, [1, 1, 1, 1, 1, 0, 1, 1], chunksize=2)
+    assert [next(results) for _ in range(4)] == [(1, 0)] * 4
+    with pytest.raises(ZeroDivisionError):
+        next(results)
+    # The rest of its chunk is lost, as in pools of processes.
+    assert list(results) == []
+
+
+def test_map_by_chunks_times_out(pool):
+    results = pool.map(work.sleep, [0.5] * 4, chunksize=2, timeout=0.1)
+    with pytest.raises(concurrent.futures.TimeoutError):
+        list(results)
+
+
 def test_as_completed_wait_and_cancel(pool):
     futures = [pool.submit(work.sleep, 0.05) for _ in range(4)]
     assert set(concurrent.futures.as_completed(futures, timeout=20)) == set(futures)

@@ -10,6 +10,15 @@ def add(a, b=1):
     return a + b
 
 
+def call_number(_):
+    """Tell calls by the frame that calls: one of a chunk is another than that of the next chunk."""
+    caller = sys._getframe(1)
+    numbers = caller.f_globals.setdefault("_test_frames", [])
+    if not numbers or numbers[-1] is not caller:
+        numbers.append(caller)
+    return len(numbers)
+
+
 def identity(x):
     return x
 

@@ -1,11 +1,12 @@
-/* Machines that make, link, store, drop and collect at random, over a host of either kind and
- * natives that count, and a model that knows what can be reached.  Nothing may end
- * early, and nothing may be left that cannot be reached.
+/* Machines that make, link, store, drop and collect at random, over a host of either kind and natives
+ * that count, and a model that knows what can be reached.  Nothing may end early, and nothing may be
+ * left that cannot be reached.
  *
- * EXTI_STEPS: how many steps all machines of a test do. */
+ * EXTI_STEPS: how many steps all machines do together. */
 #include "tests/unit/link/heap.h"
 
 #include <inttypes.h>
+#include <pthread.h>
 
 #define STEPS 20000 /* of one machine */
 #define MOST 400    /* rooted objects, and references of native code */
@@ -30,6 +31,7 @@ struct machine {
     uint64_t random;
     unsigned round; /* of marks */
     size_t budget;
+    bool tells_later;
     int fault; /* one that the machine is to find */
     const char *wrong;
     long ended, cleared, revived; /* how many */
@@ -306,7 +308,7 @@ static bool collect_natives(struct machine *m)
 /* Returns whether the table was told of any. */
 static bool take_dead(struct machine *m)
 {
-    const bool told = m->heap.toggles && heap_tell(&m->heap) > 0;
+    const bool told = m->heap.toggles && !m->tells_later && heap_tell(&m->heap) > 0;
     struct thing *t;
 
     while ((t = exti_links_next_dead(m->heap.links))) {
@@ -399,7 +401,7 @@ static void check_nothing_is_left(struct machine *m)
     for (size_t i = 0; i < m->heap.count; i++)
         hubs += m->heap.objects[i]->hub;
     /* Circles of more natives than a collection looks at are not found. */
-    const bool finds_all = !m->budget;
+    const bool finds_all = !m->budget && !m->tells_later;
 
     expect(m, !finds_all || w.object_count >= m->heap.count - hubs,
            "an object is left that cannot be reached");
@@ -683,11 +685,12 @@ static long run(struct machine *m, long steps)
     return m->wrong ? steps : 0;
 }
 
+/* Each of the kinds of machines has its share. */
 static long steps_asked(void)
 {
     const char *steps = getenv("EXTI_STEPS");
 
-    return steps ? strtol(steps, NULL, 10) : 400000;
+    return (steps ? strtol(steps, NULL, 10) : 3600000) / 9;
 }
 
 /* Each machine grows for a while, and is torn down. */
@@ -737,6 +740,108 @@ static void a_budget_for_each_collection(void **state)
     run_well(&(struct kind){.toggles = true, .own_collector = false, .budget = 30});
 }
 
+/* ---- several threads -------------------------------------------------------------------------- */
+
+#define THREADS 4
+
+/* One machine, whose steps are taken with its lock, and whose dead are told of without it. */
+struct crew {
+    struct machine m;
+    pthread_mutex_t lock;    /* as a GIL */
+    pthread_mutex_t telling; /* guards the lists */
+    struct object **to_tell, **told;
+    size_t to_tell_count, to_tell_capacity, told_count, told_capacity;
+    long steps;
+};
+
+/* With the lock: what others have told of ends, and its weak references give nothing any more. */
+static void settle(struct crew *c)
+{
+    struct heap *h = &c->m.heap;
+    size_t count;
+
+    pthread_mutex_lock(&c->telling);
+    count = c->told_count;
+    while (h->gone_count)
+        heap_push(&c->to_tell, &c->to_tell_count, &c->to_tell_capacity, h->gone[--h->gone_count]);
+    pthread_mutex_unlock(&c->telling);
+    exti_links_settle(h->links);
+    pthread_mutex_lock(&c->telling);
+    for (size_t i = 0; i < count; i++)
+        heap_leave(c->told[i]);
+    c->told_count -= count;
+    if (c->told_count)
+        memmove(c->told, c->told + count, c->told_count * sizeof *c->told);
+    pthread_mutex_unlock(&c->telling);
+}
+
+/* Without the lock. */
+static void tell_some(struct crew *c)
+{
+    struct object *o = NULL;
+
+    pthread_mutex_lock(&c->telling);
+    if (c->to_tell_count)
+        o = c->to_tell[--c->to_tell_count];
+    pthread_mutex_unlock(&c->telling);
+    if (!o)
+        return;
+    exti_link_died(c->m.heap.links, o->number);
+    pthread_mutex_lock(&c->telling);
+    heap_push(&c->told, &c->told_count, &c->told_capacity, o);
+    pthread_mutex_unlock(&c->telling);
+}
+
+static void *work(void *arg)
+{
+    struct crew *c = arg;
+    bool go_on = true;
+
+    while (go_on) {
+        pthread_mutex_lock(&c->lock);
+        if (random_below(&c->m, 10) == 0)
+            settle(c);
+        step(&c->m);
+        go_on = c->steps-- > 0 && !c->m.wrong;
+        pthread_mutex_unlock(&c->lock);
+        tell_some(c);
+    }
+    return NULL;
+}
+
+static void threads_take_turns_and_tell_at_any_time(void **state)
+{
+    const struct kind k = {.toggles = true, .own_collector = true};
+    pthread_t threads[THREADS];
+
+    (void)state;
+    for (long left = steps_asked(), seed = 1; left > 0; left -= STEPS, seed++) {
+        struct crew c = {.steps = STEPS};
+
+        machine_open(&c.m, (uint64_t)seed, &k);
+        c.m.tells_later = true;
+        pthread_mutex_init(&c.lock, NULL);
+        pthread_mutex_init(&c.telling, NULL);
+        for (size_t i = 0; i < THREADS; i++)
+            assert_int_equal(pthread_create(&threads[i], NULL, work, &c), 0);
+        for (size_t i = 0; i < THREADS; i++)
+            assert_int_equal(pthread_join(threads[i], NULL), 0);
+        do {
+            settle(&c);
+            tell_some(&c);
+        } while (c.to_tell_count + c.told_count + c.m.heap.gone_count);
+        c.m.tells_later = false;
+        drop_all(&c.m);
+        check_nothing_is_left(&c.m);
+        if (c.m.wrong)
+            print_message("seed %ld: %s\n", seed, c.m.wrong);
+        assert_null(c.m.wrong);
+        machine_close(&c.m);
+        free(c.to_tell);
+        free(c.told);
+    }
+}
+
 static void control_faults_are_found(void **state)
 {
     const int faults[] = {NOT_COUNTED, NOT_TRACED, COUNTED_TWICE, NOT_HANDED_OUT};
@@ -764,6 +869,7 @@ int main(void)
         cmocka_unit_test(a_host_that_marks),
         cmocka_unit_test(a_host_that_toggles),
         cmocka_unit_test(a_budget_for_each_collection),
+        cmocka_unit_test(threads_take_turns_and_tell_at_any_time),
         cmocka_unit_test(control_faults_are_found),
     };
 

@@ -150,6 +150,11 @@ def answered(result: object, policy: int) -> tuple[Any, ...]:
     return (DONE, *_pickling.pack(result, policy))
 
 
+def call_each(function: Callable[..., Any], items: tuple[tuple[Any, ...], ...]) -> list[Any]:
+    """Call a function with each of some argument lists."""
+    return [function(*args) for args in items]
+
+
 def interrupt(thread: int) -> None:
     """Raise KeyboardInterrupt in a thread that is in a call."""
     _extisolate.raise_in(thread, KeyboardInterrupt)

@@ -8,7 +8,7 @@ import pickle
 import threading
 from concurrent.futures import Future
 from concurrent.futures.thread import BrokenThreadPool, ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, Callable
+from typing import TYPE_CHECKING, Any, Callable, TypeVar
 
 from . import _dispatch, _extisolate
 from ._extisolate import InterpreterError
@@ -16,9 +16,20 @@ from ._interpreters import Interpreter, is_forked, policy_of, raised_by, start
 from ._settings import Settings, check
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     from typing_extensions import Unpack
 
 _numbers = itertools.count()
+
+
+_T = TypeVar("_T")
+
+
+def _chunks(items: Iterator[_T], size: int) -> Iterator[tuple[_T, ...]]:
+    """Give the items in tuples of so many; the last one may be shorter."""
+    while chunk := tuple(itertools.islice(items, size)):
+        yield chunk
 
 
 class BrokenInterpreterPool(BrokenThreadPool):
@@ -147,6 +158,34 @@ class InterpreterPoolExecutor(ThreadPoolExecutor):
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         """Schedule a call in one of the interpreters; see Executor.submit."""
         return super().submit(self._workers.call, fn, *args, **kwargs)
+
+    def map(
+        self,
+        fn: Callable[..., _T],
+        *iterables: Iterable[Any],
+        timeout: float | None = None,
+        chunksize: int = 1,
+        **kwargs: Any,
+    ) -> Iterator[_T]:
+        """Call it with the items of the iterables, as many at a time as ``chunksize`` says.
+
+        See Executor.map.  A task costs about 20 us beside what it does, and a larger
+        ``chunksize`` spares most tasks that.  If one of a chunk raises, the others' results are
+        lost, as with ProcessPoolExecutor.
+
+        >>> with InterpreterPoolExecutor(2) as pool:
+        ...     sum(pool.map(pow, range(100), range(100), chunksize=25)) % 1000
+        921
+        """
+        if chunksize < 1:
+            raise ValueError("chunksize must be >= 1.")
+        if chunksize == 1:
+            return super().map(fn, *iterables, timeout=timeout, **kwargs)
+        chunks = _chunks(zip(*iterables), chunksize)
+        results = super().map(
+            _dispatch.call_each, itertools.repeat(fn), chunks, timeout=timeout, **kwargs
+        )
+        return itertools.chain.from_iterable(results)
 
     def _has_workers(self, count: int) -> bool:
         """Tell whether it takes tasks, and has so many workers, all of them with an interpreter."""
