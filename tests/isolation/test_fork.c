@@ -200,13 +200,19 @@ static void *load_and_close_plainly(void *arg)
     return arg;
 }
 
+/* A child of several threads may find a lock of qemu-user's own taken, and then wait for ever. */
+static int forks_in_all(int forks)
+{
+    return getenv("EXTI_EMULATED") ? forks / 10 : forks;
+}
+
 /* ld.so ends a child whose tables are half changed ("r_state == RT_CONSISTENT"). */
 ISO_CASE(a_forked_child_can_open_libraries_while_others_do)
 {
     struct exti_ctx *ctx = iso_open(NULL);
     struct exti_module *m = iso_load(ctx, toy("ext_dl.so"));
     void *(*open_library)(const char *, int) = (void *(*)(const char *, int))iso_sym(m, "dl_open");
-    const int forks = getenv("EXTI_ALL") ? 10000 : 300;
+    const int forks = forks_in_all(getenv("EXTI_ALL") ? 10000 : 300);
     char path[1024];
     pthread_t threads[2];
 
