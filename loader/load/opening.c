@@ -104,11 +104,16 @@ static int enrol(struct exti_module *m, struct exti_error *err)
     return 0;
 }
 
+/* Tables are compared before they are mapped, which a process of few contexts would gain little
+ * memory by, and start later. */
+#define FEW_CONTEXTS 2
+
 /* Puts the original's pages in the place of those that a lean copy lacks. */
 static int map_original(const struct exti_module *m, const struct exti_dependency *d,
                         struct exti_error *err)
 {
-    return d->left_out.count ? exti__map_original(&m->lib, d->source, &d->id, &d->left_out, err)
+    return d->left_out.count ? exti__map_original(&m->lib, d->source, &d->id, &d->left_out,
+                                                  exti__ctx_count() > FEW_CONTEXTS, err)
                              : 0;
 }
 

@@ -17,12 +17,12 @@ bool exti__can_map_originals(void);
 bool exti__can_map_code(const char *path);
 
 /* Maps the segments of a copy, which has a handle, that leave out something, from its original in
- * the place of its own, and those pages of its tables that the original has too.  Until then none
- * of its code can run.  Its headers stay its own.  EXTI_E_IO with os_error ESTALE if
- * the file is not the version `id` any more, as far as its size, inode and time of modification
+ * the place of its own, and with `tables` those pages of its tables that the original has too.
+ * Until then none of its code can run.  Its headers stay its own.  EXTI_E_IO with os_error ESTALE
+ * if the file is not the version `id` any more, as far as its size, inode and time of modification
  * tell. */
 int exti__map_original(const struct exti_loaded *lib, const char *original,
                        const struct exti_file_id *id, const struct exti_unread *left_out,
-                       struct exti_error *err);
+                       bool tables, struct exti_error *err);
 
 #endif

@@ -228,17 +228,17 @@ static int map_tables(const struct exti_loaded *lib, const struct original *o,
     return rc;
 }
 
-static int map_parts(const struct exti_loaded *lib, const struct original *o,
+static int map_parts(const struct exti_loaded *lib, const struct original *o, bool tables,
                      struct exti_error *err)
 {
     int rc = map_segments(lib, o, err);
 
-    return rc ? rc : map_tables(lib, o, err);
+    return rc || !tables ? rc : map_tables(lib, o, err);
 }
 
 int exti__map_original(const struct exti_loaded *lib, const char *original,
                        const struct exti_file_id *id, const struct exti_unread *left_out,
-                       struct exti_error *err)
+                       bool tables, struct exti_error *err)
 {
     struct exti_pieces f;
     struct original o = {&f, left_out, NULL};
@@ -252,7 +252,7 @@ int exti__map_original(const struct exti_loaded *lib, const char *original,
     else if (!exti__fs_same_version(&f.id, id))
         rc = exti__fail_io(err, ESTALE, original, "has changed since its copy was made");
     else
-        rc = map_parts(lib, &o, err);
+        rc = map_parts(lib, &o, tables, err);
     exti__free(o.piece);
     exti__fs_pieces_close(&f);
     return rc;

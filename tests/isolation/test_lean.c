@@ -193,6 +193,8 @@ ISO_CASE(tables_come_from_the_original_but_for_what_is_edited)
     struct exti_ctx *ctx[2];
 
     build_with_tables();
+    iso_open("c"); /* in a process of few contexts they do not */
+    iso_open("d");
     for (int i = 0; i < 2; i++) {
         struct tables t;
 
@@ -214,6 +216,24 @@ ISO_CASE(tables_come_from_the_original_but_for_what_is_edited)
     }
 }
 
+ISO_CASE(few_contexts_have_tables_of_their_own)
+{
+    struct exti_ctx *ctx[3];
+
+    build_with_tables();
+    for (int i = 0; i < 3; i++) {
+        static const char *const names[] = {"a", "b", "c"};
+        struct tables t;
+
+        ctx[i] = iso_open(names[i]);
+        t = tables_of(iso_load(ctx[i], in_tmp("tables.so")));
+        want_text(mapped_at((void *)(t.relocations + (64 << 10))),
+                  i == 2 ? "/tables.so" : iso_text("/%s/", names[i]));
+    }
+    for (int i = 0; i < 3; i++)
+        iso_close_ctx(ctx[i]);
+}
+
 /* The control of the case above. */
 ISO_CASE(full_copies_have_tables_of_their_own)
 {
@@ -221,6 +241,8 @@ ISO_CASE(full_copies_have_tables_of_their_own)
     struct tables t;
 
     build_with_tables();
+    iso_open("c");
+    iso_open("d");
     ctx = open_with("a", EXTI_CTX_FULL_COPIES);
     t = tables_of(iso_load(ctx, in_tmp("tables.so")));
     want_text(mapped_at((void *)(t.relocations + (64 << 10))), "/a/");
@@ -536,6 +558,7 @@ int main(void)
         cmocka_unit_test(code_and_constants_come_from_the_original),
         cmocka_unit_test(full_copies_have_code_and_constants_of_their_own),
         cmocka_unit_test(tables_come_from_the_original_but_for_what_is_edited),
+        cmocka_unit_test(few_contexts_have_tables_of_their_own),
         cmocka_unit_test(full_copies_have_tables_of_their_own),
         cmocka_unit_test(few_constants_are_one_mapping_with_the_code_before_them),
         cmocka_unit_test(lean_copies_are_made_again_for_those_who_want_full_ones),
