@@ -142,8 +142,10 @@ int exti_link_native(struct exti_links *links, exti_host_word proxy, void *nativ
          (links->o.marking.keep || (t->links[former].state & (LINK_HOST_FIRST | LINK_MARKER)))))
         return EXTI_E_ARG;
     rc = add(links, proxy, native, 0);
-    if (!rc && former != NO_LINK)
+    if (!rc && former != NO_LINK) {
+        exti__repeat_undo(links, former); /* its references were the former proxy's to repeat */
         exti__link_replace(t, former);
+    }
     return rc;
 }
 

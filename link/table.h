@@ -18,9 +18,9 @@
 #define LINK_MARKER 16u /* a native that ends, and the host's word for nothing */
 #define LINK_DEAD 32u   /* no link any more: a native that waits to be taken */
 #define LINK_STRONG 64u
-#define LINK_GROUP 8 /* from this bit on: the group whose references the host repeats */
-#define LINK_FLAGS ((1u << LINK_GROUP) - 1)
 #define LINK_REPLACED 128u /* the native has another proxy, and leads to that */
+#define LINK_GROUP 8       /* from this bit on: the group whose references the host repeats */
+#define LINK_FLAGS ((1u << LINK_GROUP) - 1)
 
 #define NO_LINK UINT32_MAX
 #define NOT_LISTED (UINT32_MAX - 1)
@@ -46,8 +46,7 @@ struct link_index {
 };
 
 struct link_table {
-    pthread_mutex_t
-        moving; /* guards where the records are, for threads without the caller's lock */
+    pthread_mutex_t moving; /* for threads without the caller's lock: guards where records are */
     struct link *links;
     uint32_t capacity;
     uint32_t end;  /* those from here on were never used */
