@@ -14,12 +14,13 @@ bool exti__can_map_code(const char *path)
 
 int exti__map_original(const struct exti_loaded *lib, const char *original,
                        const struct exti_file_id *id, const struct exti_unread *left_out,
-                       struct exti_error *err)
+                       bool tables, struct exti_error *err)
 {
     (void)lib;
     (void)original;
     (void)id;
     (void)left_out;
+    (void)tables;
     (void)err;
     return 0;
 }

@@ -190,11 +190,10 @@ static struct tables tables_of(struct exti_module *m)
 ISO_CASE(tables_come_from_the_original_but_for_what_is_edited)
 {
     struct exti_module *m[2];
-    struct exti_ctx *ctx[2];
+    /* In a process of few contexts they do not. */
+    struct exti_ctx *ctx[2], *others[2] = {iso_open("c"), iso_open("d")};
 
     build_with_tables();
-    iso_open("c"); /* in a process of few contexts they do not */
-    iso_open("d");
     for (int i = 0; i < 2; i++) {
         struct tables t;
 
@@ -213,6 +212,7 @@ ISO_CASE(tables_come_from_the_original_but_for_what_is_edited)
         want_int(call_int(iso_load(ctx[i], in_tmp("user.so")), "again"), 5);
         iso_prove_clean(ctx[i], 4);
         iso_close_ctx(ctx[i]);
+        iso_close_ctx(others[i]);
     }
 }
 
@@ -237,16 +237,15 @@ ISO_CASE(few_contexts_have_tables_of_their_own)
 /* The control of the case above. */
 ISO_CASE(full_copies_have_tables_of_their_own)
 {
-    struct exti_ctx *ctx;
+    struct exti_ctx *ctx[3] = {iso_open("c"), iso_open("d")};
     struct tables t;
 
     build_with_tables();
-    iso_open("c");
-    iso_open("d");
-    ctx = open_with("a", EXTI_CTX_FULL_COPIES);
-    t = tables_of(iso_load(ctx, in_tmp("tables.so")));
+    ctx[2] = open_with("a", EXTI_CTX_FULL_COPIES);
+    t = tables_of(iso_load(ctx[2], in_tmp("tables.so")));
     want_text(mapped_at((void *)(t.relocations + (64 << 10))), "/a/");
-    iso_close_ctx(ctx);
+    for (int i = 0; i < 3; i++)
+        iso_close_ctx(ctx[i]);
 }
 
 /* A process may have 65,530 mappings. */
