@@ -792,7 +792,7 @@ demo: ## numpy in two contexts of one process
 	@scripts/demo.sh $(PROGRAM)
 
 compile_commands.json: ## for clangd and other tools
-	@{ echo '['; sep=; for s in $(LIB_SRCS) $(PROGRAM_SRCS) $(shell find tests -name '*.c'); do \
+	@{ echo '['; sep=; for s in $(LIB_SRCS) $(PROGRAM_SRCS) $(LINK_SRCS) $(shell find tests -name '*.c'); do \
 	    printf '%s{"directory": "%s", "file": "%s", "command": "%s -c %s"}' \
 	        "$$sep" '$(CURDIR)' "$$s" '$(CC) $(strip $(TEST_CFLAGS))' "$$s"; sep=',$(empty)\n'; \
 	done | sed 's/\\n/\n/g'; echo; echo ']'; } >$@
@@ -813,7 +813,7 @@ analyze: compile_commands.json ## static analysis by cppcheck, clang-tidy and gc
 	@scripts/deps.sh build analyze
 	cppcheck --quiet --std=c11 --enable=warning,portability --error-exitcode=1 -I . -I include -D__linux__ \
 	    -D__x86_64__ -D__LP64__ '-DElfW(type)=Elf64_##type' --suppressions-list=tests/meta/cppcheck.supp \
-	    base elf macho pe loader runtime cli
+	    base elf macho pe loader link runtime cli
 	@$(call each_analyzed,-n 1 $(CLANG_TIDY) --quiet --warnings-as-errors='*' --extra-arg=-DEXTI_ANALYZE -p .)
 	@$(call each_analyzed,-I{} $(GCC) -fanalyzer -O0 -Werror -DEXTI_ANALYZE -std=c11 $(BASE_CPPFLAGS) \
 	    $(DEP_CFLAGS) $(JANSSON_CFLAGS) -c -o /dev/null {})

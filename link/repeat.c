@@ -51,7 +51,7 @@ static bool is_member(const struct link *l, uint32_t group)
 static void undo_group(struct exti_links *links, uint32_t number)
 {
     const struct repeated_group *g = &links->repeated.groups[number];
-    const uint32_t *members = &links->repeated.members[g->begin];
+    const uint32_t *members = links->repeated.members + g->begin;
     struct link *all = links->table.links;
 
     for (uint32_t k = 0; k < g->count; k++)
@@ -118,9 +118,12 @@ static void find_groups(struct repetition *r)
     for (r->from = 0; r->from < g->count; r->from++)
         if (!g->nodes[r->from].alive)
             g->natives->traverse(g->user, g->nodes[r->from].native, join, r);
-    for (uint32_t n = 0; n < g->count; n++)
-        if (link_of(r, n) && (link_of(r, n)->state & LINK_STRONG))
+    for (uint32_t n = 0; n < g->count; n++) {
+        const struct link *l = link_of(r, n);
+
+        if (l && (l->state & LINK_STRONG))
             r->parts[group_of(r->parts, n)].wanted = true;
+    }
 }
 
 /* ---- repeating ------------------------------------------------------------------------------- */
@@ -151,11 +154,14 @@ static void repeat(struct repetition *r)
 {
     struct graph *g = r->graph;
 
-    for (uint32_t n = 0; n < g->count; n++)
-        if (link_of(r, n) && r->parts[group_of(r->parts, n)].wanted) {
-            r->parts[n].word = link_of(r, n)->host;
-            r->work[r->work_count++] = n;
-        }
+    for (uint32_t n = 0; n < g->count; n++) {
+        const struct link *l = link_of(r, n);
+
+        if (!l || !r->parts[group_of(r->parts, n)].wanted)
+            continue;
+        r->parts[n].word = l->host;
+        r->work[r->work_count++] = n;
+    }
     while (r->work_count) {
         r->from = r->work[--r->work_count];
         g->natives->traverse(g->user, g->nodes[r->from].native, repeat_one, r);
