@@ -85,6 +85,18 @@ static void assert_nothing_dead(struct heap *h)
     assert_null(exti_links_next_dead(h->links));
 }
 
+/* A light shell was freed, another native waits. */
+static void assert_ended(struct heap *h, struct pair *p, int how)
+{
+    if (how & LIGHT_HOST) {
+        assert_unlinked(h, p);
+        assert_nothing_dead(h);
+        assert_true(p->native.freed);
+    } else {
+        assert_dead_once(h, p);
+    }
+}
+
 static const enum exti_links_part parts[] = {EXTI_LINKS_YOUNG, EXTI_LINKS_ALL};
 
 /* ---- looking up ------------------------------------------------------------------------------ */
@@ -156,13 +168,7 @@ static void held_by_native_code(int how, bool dies_at_minor)
     assert_int_equal(links_of(&h), dies_at_minor ? 0 : 1);
     heap_collect(&h, EXTI_LINKS_ALL);
     assert_int_equal(h.count, 0);
-    if (how & LIGHT_HOST) {
-        assert_unlinked(&h, &p);
-        assert_nothing_dead(&h);
-        assert_true(p.native.freed);
-    } else {
-        assert_dead_once(&h, &p);
-    }
+    assert_ended(&h, &p, how);
     heap_close(&h);
 }
 
@@ -240,13 +246,7 @@ static void held_by_host(int how)
     heap_collect(&h, EXTI_LINKS_YOUNG);
     assert_int_equal(links_of(&h), 1); /* it is old by now */
     heap_collect(&h, EXTI_LINKS_ALL);
-    if (how & LIGHT_HOST) {
-        assert_unlinked(&h, &p);
-        assert_nothing_dead(&h);
-        assert_true(p.native.freed);
-    } else {
-        assert_dead_once(&h, &p);
-    }
+    assert_ended(&h, &p, how);
     heap_close(&h);
 }
 
@@ -297,13 +297,7 @@ static void held_by_nobody(int how)
         heap_collect(&h, EXTI_LINKS_YOUNG);
     }
     assert_int_equal(h.count, 0);
-    if (how & LIGHT_HOST) {
-        assert_unlinked(&h, &p);
-        assert_nothing_dead(&h);
-        assert_true(p.native.freed);
-    } else {
-        assert_dead_once(&h, &p);
-    }
+    assert_ended(&h, &p, how);
     heap_close(&h);
 }
 

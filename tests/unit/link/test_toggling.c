@@ -198,6 +198,15 @@ static void make_circle(struct circle *c)
     c->root = heap_root(&c->h, c->object);
 }
 
+/* The host has its proxy alone, and the table does not keep the object. */
+static void make_weak_circle(struct circle *c)
+{
+    make_circle(c);
+    c->object->fields[0] = NULL;
+    c->h.roots[c->root] = c->proxy;
+    assert_int_equal(exti_links_weaken_circles(c->h.links), 1);
+}
+
 static void a_circle_is_the_hosts_to_find(void **state)
 {
     struct circle c;
@@ -224,10 +233,7 @@ static void a_circle_that_the_host_has_is_kept(void **state)
     struct circle c;
 
     (void)state;
-    make_circle(&c);
-    c.object->fields[0] = NULL;
-    c.h.roots[c.root] = c.proxy;
-    assert_int_equal(exti_links_weaken_circles(c.h.links), 1);
+    make_weak_circle(&c);
     for (int n = 0; n < 3; n++) {
         heap_collect(&c.h, EXTI_LINKS_ALL);
         assert_int_equal(c.h.count, 3); /* and a hub for the middle */
@@ -242,10 +248,7 @@ static void handing_out_undoes_it(void **state)
     struct circle c;
 
     (void)state;
-    make_circle(&c);
-    c.object->fields[0] = NULL;
-    c.h.roots[c.root] = c.proxy;
-    assert_int_equal(exti_links_weaken_circles(c.h.links), 1);
+    make_weak_circle(&c);
     assert_int_equal(exti_link_hand_out(c.h.links, &c.native), 0);
     assert_true(c.object->strong);
     assert_int_equal(c.proxy->repeated_count, 0);
