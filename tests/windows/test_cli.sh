@@ -250,7 +250,7 @@ bad=0
 for p in $(jobs -p); do wait "$p" || bad=1; done
 [ $bad = 0 ]
 say $? copying_at_once_into_one_new_directory "$(cat err.?)"
-for i in 2 3 4; do cmp <(grep pyd out.1) <(grep pyd "out.$i") || bad=1; done
+for i in 2 3 4; do cmp <(grep "\.pyd -> " out.1) <(grep "\.pyd -> " "out.$i") || bad=1; done
 say $bad they_agree_on_the_copies
 run verify together
 check the_directory_is_sound 0 '4 copies, all sound'
