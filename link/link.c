@@ -13,16 +13,16 @@
 static int check(const struct exti_links_opts *o, struct exti_error *err)
 {
     const struct exti_natives *n = &o->natives;
-    const bool toggles = o->toggling.strengthen != NULL;
+    const bool toggles = o->toggling.strengthen != NULL, marks = o->marking.keep != NULL;
     const int takes_apart = !!n->clear_weak + !!n->finalise + !!n->clear + !!n->release;
 
     if (!n->count || !n->add)
         return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET,
                           "exti_natives: count and add are needed");
-    if (!!o->marking.survives + !!o->marking.keep != (toggles ? 0 : 2) ||
-        toggles != (o->toggling.weaken != NULL))
+    if (marks != (o->marking.survives != NULL) || toggles != (o->toggling.weaken != NULL) ||
+        !(marks || toggles))
         return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET,
-                          "exti_links_opts: either survives and keep, or strengthen and weaken");
+                          "exti_links_opts: survives and keep, or strengthen and weaken, or both");
     if (o->base < 0 || o->light < 0 || o->pressure < 0 ||
         (o->light && (o->light <= o->base || !n->free_light)))
         return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET,
@@ -106,13 +106,13 @@ int exti_links_info(const struct exti_links *links, struct exti_links_info *out)
 
 static int add(struct exti_links *links, exti_host_word host, void *native, uint32_t state)
 {
-    const bool marks = links->o.marking.keep != NULL;
+    const bool young = exti__links_have_young(links);
     struct link_table *t = &links->table;
-    const uint32_t i = exti__link_add(t, host, native, state | (marks ? LINK_YOUNG : 0));
+    const uint32_t i = exti__link_add(t, host, native, state | (young ? LINK_YOUNG : 0));
 
     if (i == NO_LINK)
         return EXTI_E_NOMEM;
-    if (marks) {
+    if (young) {
         t->links[i].next = links->young;
         links->young = i;
         links->young_count++;
@@ -123,12 +123,28 @@ static int add(struct exti_links *links, exti_host_word host, void *native, uint
 int exti_link_host(struct exti_links *links, exti_host_word object, void *shell, uint32_t flags)
 {
     const struct link_table *t = &links->table;
-    const bool is_light = (flags & EXTI_LINK_LIGHT) != 0;
+    uint32_t state = LINK_HOST_FIRST;
 
-    if ((flags & ~EXTI_LINK_LIGHT) || (is_light && !links->o.light) || !object || !shell ||
-        exti__link_find_native(t, shell) != NO_LINK || exti__link_find_host(t, object) != NO_LINK)
+    if (!object || !shell || exti__link_find_native(t, shell) != NO_LINK ||
+        exti__link_find_host(t, object) != NO_LINK)
         return EXTI_E_ARG;
-    return add(links, object, shell, LINK_HOST_FIRST | (is_light ? LINK_IS_LIGHT : 0));
+    if (flags == EXTI_LINK_LIGHT && links->o.light)
+        state |= LINK_IS_LIGHT;
+    else if (flags == EXTI_LINK_LOOSE && links->o.toggling.strengthen)
+        state |= LINK_LOOSE;
+    else if (flags)
+        return EXTI_E_ARG;
+    return add(links, object, shell, state);
+}
+
+void exti_link_end(struct exti_links *links, const void *shell)
+{
+    const uint32_t i = exti__link_find_native(&links->table, shell);
+
+    if (i == NO_LINK || !(links->table.links[i].state & LINK_LOOSE))
+        return;
+    exti__link_unlist(&links->table, i);
+    exti__link_give_back(&links->table, i);
 }
 
 int exti_link_native(struct exti_links *links, exti_host_word proxy, void *native)
@@ -138,8 +154,8 @@ int exti_link_native(struct exti_links *links, exti_host_word proxy, void *nativ
     int rc;
 
     if (!proxy || !native ||
-        (former != NO_LINK &&
-         (links->o.marking.keep || (t->links[former].state & (LINK_HOST_FIRST | LINK_MARKER)))))
+        (former != NO_LINK && (!links->o.toggling.strengthen ||
+                               (t->links[former].state & (LINK_HOST_FIRST | LINK_MARKER)))))
         return EXTI_E_ARG;
     rc = add(links, proxy, native, 0);
     if (!rc && former != NO_LINK) {

@@ -5,8 +5,15 @@ bool exti__link_is_live(const struct link *l)
     return (l->state & (LINK_USED | LINK_MARKER)) == LINK_USED;
 }
 
+bool exti__links_have_young(const struct exti_links *links)
+{
+    return links->o.marking.keep && !links->o.toggling.strengthen;
+}
+
 int64_t exti__link_base(const struct exti_links *links, const struct link *l)
 {
+    if (l->state & LINK_LOOSE)
+        return 0;
     return l->state & LINK_IS_LIGHT ? links->o.light : links->o.base;
 }
 

@@ -56,6 +56,9 @@ int64_t exti__link_base(const struct exti_links *links, const struct link *l);
  * dead one if nobody refers to it otherwise. */
 void exti__link_end(struct exti_links *links, uint32_t i);
 
+/* Whether young links are listed, for a host that has no other way than to mark. */
+bool exti__links_have_young(const struct exti_links *links);
+
 /* A link and no marker. */
 bool exti__link_is_live(const struct link *l);
 

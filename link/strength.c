@@ -5,7 +5,7 @@ int exti__link_strengthen(struct exti_links *links, uint32_t i)
 {
     struct link *l = &links->table.links[i];
 
-    if (l->state & LINK_STRONG)
+    if (l->state & (LINK_STRONG | LINK_LOOSE))
         return 0;
     if (links->o.toggling.strengthen(links->o.user, l->host))
         return EXTI_E_HOOK;

@@ -30,7 +30,7 @@ static void sweep_all(struct exti_links *links)
 
         if (!exti__link_is_live(l))
             continue;
-        if (links->o.marking.survives(links->o.user, &l->host))
+        if ((l->state & LINK_STRONG) || links->o.marking.survives(links->o.user, &l->host))
             l->state &= ~LINK_YOUNG;
         else
             exti__link_end(links, i);

@@ -19,7 +19,8 @@
 #define LINK_DEAD 32u   /* no link any more: a native that waits to be taken */
 #define LINK_STRONG 64u
 #define LINK_REPLACED 128u /* the native has another proxy, and leads to that */
-#define LINK_GROUP 8       /* from this bit on: the group whose references the host repeats */
+#define LINK_LOOSE 256u    /* adds nothing to its native's count */
+#define LINK_GROUP 9       /* from this bit on: the group whose references the host repeats */
 #define LINK_FLAGS ((1u << LINK_GROUP) - 1)
 
 #define NO_LINK UINT32_MAX

@@ -7,7 +7,7 @@ static bool survives(const struct exti_links *links, const struct link *l)
 {
     exti_host_word object = l->host; /* where it is now is told to the sweep */
 
-    return links->o.marking.survives(links->o.user, &object) != 0;
+    return (l->state & LINK_STRONG) || links->o.marking.survives(links->o.user, &object) != 0;
 }
 
 static size_t keep(const struct exti_links *links, const struct link *l)
@@ -92,7 +92,7 @@ size_t exti_links_trace(struct exti_links *links, enum exti_links_part part)
     if (!links->o.marking.keep)
         return 0;
     if (part == EXTI_LINKS_YOUNG)
-        return trace_young(links);
+        return trace_young(links); /* none where none are listed */
     if (!links->collection.begun)
         exti__collection_begin(links);
     kept = trace_graph(links);

@@ -60,7 +60,8 @@ struct exti_natives {
 
 /* ---- hosts ----------------------------------------------------------------------------------- */
 
-/* A host is of one of two kinds.  One that marks lets the table take part in its collections. */
+/* A host is of one of two kinds, or of both.  One that marks lets the table take part in its
+ * collections. */
 struct exti_marking {
     /* Whether the collection keeps the object, as far as is known by now.  It writes where the
      * object is from now on, if it has moved. */
@@ -92,7 +93,10 @@ struct exti_toggling {
 struct exti_links_opts {
     size_t size;
     struct exti_natives natives;
-    struct exti_marking marking; /* one of these two */
+    /* One of these two.  With both it is a host that toggles, and may at times stop all that happens
+     * and mark: by exti_links_trace and exti_links_sweep with EXTI_LINKS_ALL.  It settles before,
+     * and says of no object that it has died until the sweep has returned. */
+    struct exti_marking marking;
     struct exti_toggling toggling;
     /* Called once at the end of a collection that has left dead natives, so that the host takes
      * them some time later; it must not take them itself.  May be NULL. */
@@ -137,16 +141,22 @@ EXTI_API int exti_links_info(const struct exti_links *links, struct exti_links_i
 
 /* The shell is freed by exti_natives.free_light, as no code has to run at its end. */
 #define EXTI_LINK_LIGHT 1u
+/* The link adds nothing to the shell's count: it ends by its count, as any native, and whoever ends
+ * it calls exti_link_end.  For hosts without a heap of their own, such as another interpreter. */
+#define EXTI_LINK_LOOSE 2u
 
 /* Links an object of the host to a shell that was made for it.  The caller has added the base to
- * the shell's count, or `light` for a light link.  Neither may have a link.  EXTI_E_ARG, or
- * EXTI_E_NOMEM. */
+ * the shell's count, `light` for a light link, or nothing for a loose one.  Neither may have a
+ * link.  EXTI_E_ARG, or EXTI_E_NOMEM. */
 EXTI_API int exti_link_host(struct exti_links *links, exti_host_word object, void *shell,
                             uint32_t flags);
 /* Links a native to a proxy that the host has made for it.  The caller has added the base to the
  * native's count.  If a host that toggles finds that the proxy is no longer there, it links the
  * native to a new one, although it may not have told of the other yet. */
 EXTI_API int exti_link_native(struct exti_links *links, exti_host_word proxy, void *native);
+
+/* Ends the link of a loose shell, if it has one.  A host that only marks has no loose ones. */
+EXTI_API void exti_link_end(struct exti_links *links, const void *shell);
 
 /* The shell of an object of the host; NULL for a proxy, and for what has no link. */
 EXTI_API void *exti_link_from_host(const struct exti_links *links, exti_host_word object);

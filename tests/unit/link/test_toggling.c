@@ -455,7 +455,7 @@ static void options_are_checked(void **state)
     o = good;
     o.marking.keep = heap_keep;
     assert_exti(exti_links_open(&links, &o, &err), EXTI_E_ARG, &err, EXTI_NO_OFFSET);
-    assert_says(&err, "either");
+    assert_says(&err, "or both");
     o = good;
     o.toggling.weaken = NULL;
     assert_exti(exti_links_open(&links, &o, &err), EXTI_E_ARG, &err, EXTI_NO_OFFSET);
