@@ -17,6 +17,7 @@ TOP = HERE.parent.parent
 BUILD = Path(os.environ.get("EXTISOLATE_BUILD", TOP / "build")).resolve()
 # Of one interpreter: others may be built for at the same time.
 OWN = BUILD / "python-package" / sys.implementation.cache_tag
+OUR_LIBRARIES = ("libextisolate-python", "libextisolate-link", "libextisolate")
 ABI3 = sys.version_info >= (3, 11)  # before, Py_buffer is not in the limited API
 
 if sysconfig.get_config_var("Py_GIL_DISABLED"):
@@ -78,12 +79,7 @@ class BuildExt(build_ext):
             (package / folder).mkdir(parents=True)
         own = BUILD / "libextisolate-python.so"
         listed = {**needed(own), **needed(BUILD / "libextisolate.so")}
-        listed.update(
-            {
-                f"{name}.so.0": BUILD / f"{name}.so"
-                for name in ("libextisolate", "libextisolate-python")
-            }
-        )
+        listed.update({f"{name}.so.0": BUILD / f"{name}.so" for name in OUR_LIBRARIES})
         for name, path in listed.items():
             if name.startswith(self.inside):
                 self.strip(path, package / "lib" / name)
@@ -117,7 +113,7 @@ setup(
                 *(["-Werror"] if os.environ.get("WERROR") else []),
             ],
             library_dirs=[str(BUILD)],
-            libraries=["extisolate-python", "extisolate"],
+            libraries=[name[3:] for name in OUR_LIBRARIES],
             # Unlike a RUNPATH, this serves what the libraries need, too.
             extra_link_args=["-s", "-Wl,--disable-new-dtags,-rpath,$ORIGIN/lib"],
             define_macros=[("_GNU_SOURCE", None)]

@@ -93,9 +93,9 @@ struct exti_toggling {
 struct exti_links_opts {
     size_t size;
     struct exti_natives natives;
-    /* One of these two.  With both it is a host that toggles, and may at times stop all that happens
-     * and mark: by exti_links_trace and exti_links_sweep with EXTI_LINKS_ALL.  It settles before,
-     * and says of no object that it has died until the sweep has returned. */
+    /* One of these two.  With both it is a host that toggles, and may at times stop all that
+     * happens and mark: by exti_links_trace and exti_links_sweep with EXTI_LINKS_ALL.  It settles
+     * before, and says of no object that it has died until the sweep has returned. */
     struct exti_marking marking;
     struct exti_toggling toggling;
     /* Called once at the end of a collection that has left dead natives, so that the host takes

@@ -202,6 +202,12 @@ EXTI_API void extipy_object_release(struct extipy_object *object); /* NULL ok */
 /* Gives the context that the object is in. */
 EXTI_API struct extipy_ctx *extipy_object_ctx(const struct extipy_object *object);
 
+/* Has the context call the function soon, once, in the way and at the place where it releases
+ * objects: on a thread that has its GIL, which may call Python's API, and leaves no exception.  Any
+ * thread, wherever it is; never waits.  If the context ends before, it is called right before that.
+ * EXTI_E_NOMEM: it is not called. */
+EXTI_API int extipy_call_soon(struct extipy_ctx *c, void (*function)(void *user), void *user);
+
 /* ---- buffers --------------------------------------------------------------------------------- */
 
 /* Memory that the program and contexts share, without a copy, described as in PEP 3118.  Nothing

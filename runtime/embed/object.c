@@ -45,6 +45,15 @@ struct extipy_object *extipy_object_keep(struct extipy_object *h)
     return h;
 }
 
+/* The context's lock is held. */
+static void queue(struct extipy_ctx *c, struct extipy_object *h)
+{
+    h->next = c->released;
+    c->released = h;
+    atomic_store(&c->pending, 1);
+    pthread_cond_broadcast(&c->changed);
+}
+
 void extipy_object_release(struct extipy_object *h)
 {
     struct extipy_ctx *c;
@@ -57,14 +66,26 @@ void extipy_object_release(struct extipy_object *h)
     ended = h->object == NULL;
     if (!ended) {
         unlist_object(h);
-        h->next = c->released;
-        c->released = h;
-        atomic_store(&c->pending, 1);
-        pthread_cond_broadcast(&c->changed);
+        queue(c, h);
     }
     pthread_mutex_unlock(&c->lock);
     if (ended)
         free_object(h);
+}
+
+int extipy_call_soon(struct extipy_ctx *c, void (*function)(void *user), void *user)
+{
+    struct extipy_object *h = calloc(1, sizeof *h);
+
+    if (!h)
+        return EXTI_E_NOMEM;
+    h->ctx = extipy__context_ref(c);
+    h->soon = function;
+    h->user = user;
+    pthread_mutex_lock(&c->lock);
+    queue(c, h);
+    pthread_mutex_unlock(&c->lock);
+    return 0;
 }
 
 struct extipy_ctx *extipy_object_ctx(const struct extipy_object *h)
@@ -86,7 +107,10 @@ void extipy__objects_release(struct extipy_ctx *c)
     for (; h; h = next) {
         next = h->next;
         /* May run any code, which may release more. */
-        c->py.Py_DecRef(h->object);
+        if (h->soon)
+            h->soon(h->user);
+        else
+            c->py.Py_DecRef(h->object);
         free_object(h);
     }
 }

@@ -1,4 +1,5 @@
-/* Handles of objects that stay in their context, and their release by that context. */
+/* Handles of objects that stay in their context, and their release by that context; and whatever
+ * else it is to do in the same way. */
 #ifndef RUNTIME_EMBED_OBJECT_H
 #define RUNTIME_EMBED_OBJECT_H
 
@@ -6,8 +7,10 @@
 
 struct extipy_object {
     atomic_size_t refs;
-    struct extipy_ctx *ctx; /* a reference */
-    struct pyobj *object;   /* a reference; NULL once the context has ended */
+    struct extipy_ctx *ctx;   /* a reference */
+    struct pyobj *object;     /* a reference; NULL once the context has ended */
+    void (*soon)(void *user); /* to be called instead: it is in the queue from the beginning */
+    void *user;
     /* In the context's list of living ones, then in its queue of those to release. */
     struct extipy_object *next, *prev;
 };

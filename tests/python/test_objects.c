@@ -256,6 +256,72 @@ static void *release_slowly(void *arg)
     return NULL;
 }
 
+/* ---- calls that are to be made soon ---------------------------------------------------------- */
+
+static int (*has_gil)(void); /* PyGILState_Check of the context */
+
+static void note_call(void *user)
+{
+    if (has_gil())
+        sem_post(user);
+}
+
+static void an_idle_context_calls_at_once(void **state)
+{
+    struct extipy_ctx *c = host_open();
+    sem_t called;
+
+    (void)state;
+    sem_init(&called, 0, 0);
+    host_symbol(c, "PyGILState_Check", &has_gil);
+    test_time_limit(60);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(extipy_call_soon(c, note_call, &called), 0);
+        while (sem_wait(&called) != 0)
+            continue;
+    }
+    test_time_limit(0);
+    host_close(c);
+}
+
+static void a_thread_that_leaves_calls(void **state)
+{
+    struct extipy_ctx *c = host_open();
+    sem_t called;
+
+    (void)state;
+    sem_init(&called, 0, 0);
+    host_symbol(c, "PyGILState_Check", &has_gil);
+    assert_int_equal(extipy_enter(c, NULL), 0);
+    assert_int_equal(extipy_call_soon(c, note_call, &called), 0);
+    assert_int_not_equal(sem_trywait(&called), 0);
+    assert_int_equal(extipy_leave(c, NULL), 0);
+    test_time_limit(60);
+    while (sem_wait(&called) != 0)
+        continue;
+    test_time_limit(0);
+    assert_int_not_equal(sem_trywait(&called), 0);
+    host_close(c);
+}
+
+static void what_was_to_be_called_is_called_at_the_end(void **state)
+{
+    sem_t called;
+    int value = 0;
+
+    (void)state;
+    for (int i = 0; i < 5; i++) {
+        struct extipy_ctx *c = host_open();
+
+        sem_init(&called, 0, 0);
+        host_symbol(c, "PyGILState_Check", &has_gil);
+        assert_int_equal(extipy_call_soon(c, note_call, &called), 0);
+        host_close(c);
+        sem_getvalue(&called, &value);
+        assert_int_equal(value, 1);
+    }
+}
+
 static void releasing_meets_closing(void **state)
 {
     struct extipy_object *thing[200];
@@ -276,11 +342,18 @@ static void releasing_meets_closing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        exti_test(a_handle_is_called),           exti_test(a_handle_goes_home_as_the_object),
-        exti_test(a_result_can_be_told_to_stay), exti_test(another_context_refuses_it),
-        exti_test(releasing_waits_for_nobody),   exti_test(an_idle_context_releases_at_once),
-        exti_test(any_thread_releases),          exti_test(handles_outlive_their_context),
+        exti_test(a_handle_is_called),
+        exti_test(a_handle_goes_home_as_the_object),
+        exti_test(a_result_can_be_told_to_stay),
+        exti_test(another_context_refuses_it),
+        exti_test(releasing_waits_for_nobody),
+        exti_test(an_idle_context_releases_at_once),
+        exti_test(any_thread_releases),
+        exti_test(handles_outlive_their_context),
         exti_test(releasing_meets_closing),
+        exti_test(an_idle_context_calls_at_once),
+        exti_test(a_thread_that_leaves_calls),
+        exti_test(what_was_to_be_called_is_called_at_the_end),
     };
 
     return cmocka_run_group_tests_name("python/objects", tests, NULL, NULL);

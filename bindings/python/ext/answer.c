@@ -4,6 +4,8 @@
 
 #include <stdio.h>
 
+#include "bindings/python/ext/own.h"
+#include "bindings/python/ext/reading.h"
 #include "bindings/python/ext/state.h"
 #include "bindings/python/ext/target.h"
 #include "bindings/python/ext/values.h"
@@ -28,7 +30,7 @@ static PyObject *call_target(const struct pkg_call *call)
 {
     PyObject *function, *args = NULL, *result = NULL;
 
-    if (call->given.length && !(args = pkg_values_read(&call->given)))
+    if (call->given.length && !(args = pkg_read(&call->given)))
         return NULL;
     function = pkg_target_find(call->target, call->hash);
     if (function)
@@ -40,11 +42,97 @@ static PyObject *call_target(const struct pkg_call *call)
 
 static PyObject *call_dispatcher(const struct pkg_call *call)
 {
-    PyObject *args = pkg_values_read(&call->given), *result = NULL;
+    PyObject *args = pkg_read(&call->given), *result = NULL;
 
     if (args)
         result = PyObject_CallObject(pkg_state.dispatch, args);
     Py_XDECREF(args);
+    return result;
+}
+
+/* ---- what is done with an object ---- */
+
+/* The arguments from number `from` on, after `first` (or NULL), but for the last `left`. */
+static PyObject *some_of(PyObject *given, Py_ssize_t from, Py_ssize_t left, PyObject *first)
+{
+    const Py_ssize_t n = PyTuple_Size(given) - left - from, at = first != NULL;
+    PyObject *tuple = PyTuple_New(n + at), *item;
+
+    for (Py_ssize_t i = 0; tuple && i < n; i++) {
+        item = PyTuple_GetItem(given, from + i);
+        Py_INCREF(item);
+        PyTuple_SetItem(tuple, at + i, item);
+    }
+    if (tuple && first) {
+        Py_INCREF(first);
+        PyTuple_SetItem(tuple, 0, first);
+    }
+    return tuple;
+}
+
+/* `given` begins with the names of the last arguments. */
+static PyObject *named_of(PyObject *given, PyObject *names)
+{
+    const Py_ssize_t n = PyTuple_Size(names), from = PyTuple_Size(given) - n;
+    PyObject *named = PyDict_New();
+
+    for (Py_ssize_t i = 0; named && i < n; i++)
+        if (PyDict_SetItem(named, PyTuple_GetItem(names, i), PyTuple_GetItem(given, from + i)) < 0)
+            Py_CLEAR(named);
+    return named;
+}
+
+static PyObject *invoke(PyObject *function, PyObject *first, PyObject *given)
+{
+    PyObject *names = PyTuple_GetItem(given, 0), *args, *named = NULL, *result = NULL;
+    const int has_names = names != Py_None;
+
+    args = some_of(given, 1, has_names ? PyTuple_Size(names) : 0, first);
+    if (has_names)
+        named = named_of(given, names);
+    if (args && (named || !has_names))
+        result = PyObject_Call(function, args, named);
+    Py_XDECREF(args);
+    Py_XDECREF(named);
+    return result;
+}
+
+static PyObject *memory_of(PyObject *object)
+{
+    PyObject *view = PyMemoryView_FromObject(object);
+
+    return view ? Py_BuildValue("(N)", view) : NULL;
+}
+
+static PyObject *operate(const struct pkg_call *call, PyObject *object, PyObject *given)
+{
+    switch (call->op) {
+    case PKG_OP_GET:
+        return PyObject_GetAttr(object, given);
+    case PKG_OP_INVOKE:
+        return invoke(object, NULL, given);
+    case PKG_OP_SPECIAL:
+        return invoke(pkg_state.special, object, given);
+    case PKG_OP_MEMORY:
+        return memory_of(object);
+    case PKG_OP_TAKE:
+        return PyObject_CallFunction(pkg_state.answered, "Oi", object, 0);
+    case PKG_OP_NONE:
+        break;
+    }
+    return NULL;
+}
+
+static PyObject *call_object(const struct pkg_call *call)
+{
+    PyObject *object = pkg_own_object(call->object), *given = NULL, *result = NULL;
+
+    if (object)
+        given = pkg_read(&call->given);
+    if (given)
+        result = operate(call, object, given);
+    Py_XDECREF(object);
+    Py_XDECREF(given);
     return result;
 }
 
@@ -60,6 +148,21 @@ static int put_answer(struct pkg_call *call, PyObject *tuple)
         rc = pkg_values_add_own(&call->answer, tuple, call->policy);
     Py_XDECREF(tuple);
     return rc;
+}
+
+/* Consumes the result of something done with an object. */
+static int put_linked(struct pkg_call *call, PyObject *result)
+{
+    int rc;
+
+    if (call->op == PKG_OP_MEMORY || call->op == PKG_OP_TAKE)
+        call->policy = 0;
+    call->direct = 1;
+    if (!call->policy)
+        return put_answer(call, result);
+    rc = pkg_values_add(&call->answer, result, call->policy);
+    Py_DECREF(result);
+    return rc == 1 ? 0 : -1;
 }
 
 /* Consumes what the target returned. */
@@ -118,7 +221,10 @@ static int put_failure(struct pkg_call *call)
 
     call->direct = 0;
     call->lost = call->unread && PyErr_GivenExceptionMatches(exception, PyExc_KeyboardInterrupt);
-    tuple = PyObject_CallFunctionObjArgs(pkg_state.failed, exception, NULL);
+    tuple = PyObject_CallFunctionObjArgs(call->op ? pkg_state.failed_linked : pkg_state.failed,
+                                         exception, NULL);
+    if (call->op)
+        call->policy = PKG_LINKED;
     if (!tuple && PyErr_ExceptionMatches(PyExc_KeyboardInterrupt))
         call->lost = 1;
     rc = put_answer(call, tuple ? tuple : bare_failure(exception));
@@ -130,6 +236,21 @@ static int put_failure(struct pkg_call *call)
     return rc;
 }
 
+static PyObject *answer_to(const struct pkg_call *call)
+{
+    if (call->op)
+        return call_object(call);
+    return call->target ? call_target(call) : call_dispatcher(call);
+}
+
+/* Consumes the result. */
+static int put(struct pkg_call *call, PyObject *result)
+{
+    if (call->op)
+        return put_linked(call, result);
+    return call->target ? put_result(call, result) : put_answer(call, result);
+}
+
 int pkg_answer(struct pkg_call *call, struct exti_error *err)
 {
     PyObject *result = NULL;
@@ -138,10 +259,11 @@ int pkg_answer(struct pkg_call *call, struct exti_error *err)
     call->direct = 0;
     call->lost = 0;
     if (rc == 0)
-        result = call->target ? call_target(call) : call_dispatcher(call);
-    rc = !result ? -1 : call->target ? put_result(call, result) : put_answer(call, result);
+        result = answer_to(call);
+    rc = result ? put(call, result) : -1;
     if (rc < 0)
         rc = put_failure(call);
+    pkg_own_settle_rung();
     if (rc == 0)
         return 0;
     PyErr_Clear();

@@ -5,6 +5,7 @@
 #include <structmember.h>
 
 #include "bindings/python/ext/calls.h"
+#include "bindings/python/ext/reading.h"
 #include "bindings/python/ext/target.h"
 #include "bindings/python/ext/values.h"
 
@@ -21,6 +22,7 @@ static PyTypeObject *caller_type;
 static void begin_call(struct pkg_call *call, const struct caller *self, const char *target,
                        size_t hash)
 {
+    call->op = PKG_OP_NONE;
     call->target = target;
     call->hash = hash;
     call->policy = self->policy;
@@ -36,7 +38,7 @@ static PyObject *make_call(struct caller *self, struct pkg_call *call)
         self->exited = call->exit_status >= 0;
         return NULL;
     }
-    answer = pkg_values_read(&call->answer);
+    answer = pkg_read(&call->answer);
     pkg_message_clear(&call->answer);
     if (!answer || call->direct)
         return answer;

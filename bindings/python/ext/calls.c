@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 
+#include "bindings/python/ext/reading.h"
 #include "bindings/python/ext/release.h"
 #include "bindings/python/ext/values.h"
 
@@ -122,7 +123,7 @@ PyObject *pkg_calls_get(PyObject *module, PyObject *args)
         Py_RETURN_NONE;
     if (rc < 0)
         return queue_failed(rc, id);
-    result = pkg_values_read(&message);
+    result = pkg_read(&message);
     pkg_message_clear(&message);
     return result;
 }

@@ -17,6 +17,10 @@ static struct pkg_visit *visits; /* with the entries' lock */
 static pthread_cond_t sent = PTHREAD_COND_INITIALIZER;
 static atomic_ulong rounds; /* SIGINTs so far */
 
+struct pkg_heaps pkg_core_heaps = {.lock = PTHREAD_MUTEX_INITIALIZER,
+                                   .collecting = PTHREAD_MUTEX_INITIALIZER,
+                                   .most = PKG_COLLECT_FROM};
+
 static struct extipy_python *installation;
 static pthread_mutex_t installation_lock = PTHREAD_MUTEX_INITIALIZER;
 static atomic_int stopped;
@@ -68,6 +72,10 @@ void pkg_core_forked(void)
     installation_lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
     main_entry = (struct pkg_entry){.id = PKG_MAIN};
     pkg_queue_forked();
+    pkg_core_heaps.lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+    pkg_core_heaps.collecting = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+    pkg_core_heaps.first = NULL;
+    atomic_store(&pkg_core_heaps.count, 0);
 }
 
 /* With the lock held. */
@@ -364,6 +372,7 @@ int pkg_core_close(uint64_t id, int wait, struct pkg_report *report, struct exti
         add_entry(e);
         return rc;
     }
+    pkg_heap_abandon(&pkg_core_heaps, id);
     free(e);
     return rc;
 }

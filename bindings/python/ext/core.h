@@ -7,6 +7,7 @@
 
 #include "bindings/python/ext/message.h"
 
+#include "bindings/python/ext/object.h"
 #include "bindings/python/ext/report.h"
 
 /* The main interpreter's number. */
@@ -23,8 +24,20 @@ struct pkg_opening {
     uint64_t owner;
 };
 
+/* What is to be done with an object of the interpreter that is called. */
+enum pkg_op {
+    PKG_OP_NONE,
+    PKG_OP_GET,     /* an attribute, whose name is given */
+    PKG_OP_INVOKE,  /* call it: names, or None, and arguments of which the last have these */
+    PKG_OP_SPECIAL, /* call the package's function of that name (_proxies.py), with the same */
+    PKG_OP_MEMORY,  /* its memory, in a tuple */
+    PKG_OP_TAKE     /* a copy of it; the answer is that of a dispatcher */
+};
+
 /* One call of an interpreter by another. */
 struct pkg_call {
+    enum pkg_op op;            /* 0: `target`, else something with `object` */
+    struct pkg_object *object; /* the caller's */
     const char *target; /* "module:qualname"; NULL: what the package's dispatcher is called with */
     size_t hash;        /* of the target */
     int policy;         /* how memory in the answer is given */
@@ -84,6 +97,8 @@ struct pkg_core {
     int (*queue_put)(uint64_t id, const struct pkg_message *message, int64_t nanoseconds);
     int (*queue_get)(uint64_t id, struct pkg_message *message, int64_t nanoseconds);
     int (*queue_count)(uint64_t id, size_t *count, size_t *most);
+
+    struct pkg_heaps *heaps; /* objects of each interpreter that others have */
 };
 
 /* What the main interpreter's table has of interpreters. */
@@ -105,6 +120,8 @@ unsigned long pkg_core_interrupts(void);
 void pkg_core_signalled(void);
 /* Interrupts the calls that had begun before the last SIGINT. */
 void pkg_core_interrupt(void);
+
+extern struct pkg_heaps pkg_core_heaps;
 
 /* First of all: asks the interpreter what it is, and finds its libpython. */
 int pkg_core_find(const char *executable, const struct extipy_python **out, struct exti_error *err);

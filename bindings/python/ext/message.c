@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bindings/python/ext/object.h"
+
 void pkg_message_init(struct pkg_message *m)
 {
     m->bytes = NULL;
@@ -10,6 +12,8 @@ void pkg_message_init(struct pkg_message *m)
     m->room = sizeof m->few;
     m->buffers = NULL;
     m->buffer_count = 0;
+    m->objects = NULL;
+    m->object_count = 0;
 }
 
 void pkg_message_clear(struct pkg_message *m)
@@ -18,6 +22,10 @@ void pkg_message_clear(struct pkg_message *m)
         extipy_buffer_release(m->buffers[i]);
     if (m->buffers)
         free(m->buffers);
+    for (size_t i = 0; i < m->object_count; i++)
+        pkg_object_release(m->objects[i]);
+    if (m->objects)
+        free(m->objects);
     if (m->bytes)
         free(m->bytes);
     pkg_message_init(m);
@@ -79,5 +87,18 @@ int pkg_message_add_buffer(struct pkg_message *m, struct extipy_buffer *buffer)
     }
     m->buffers = grown;
     m->buffers[m->buffer_count++] = buffer;
+    return 0;
+}
+
+int pkg_message_add_handle(struct pkg_message *m, struct pkg_object *object)
+{
+    struct pkg_object **grown = realloc(m->objects, (m->object_count + 1) * sizeof *m->objects);
+
+    if (!grown) {
+        pkg_object_release(object);
+        return -1;
+    }
+    m->objects = grown;
+    m->objects[m->object_count++] = object;
     return 0;
 }

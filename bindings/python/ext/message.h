@@ -7,6 +7,8 @@
 
 #include <extisolate/python.h>
 
+struct pkg_object;
+
 /* It may be assigned, and then is the new variable's.  Only the bytes before `few` need to be zero
  * at first. */
 struct pkg_message {
@@ -14,6 +16,8 @@ struct pkg_message {
     size_t length, room;
     struct extipy_buffer **buffers;
     size_t buffer_count;
+    struct pkg_object **objects; /* a reference each */
+    size_t object_count;
     unsigned char few[128];
 };
 
@@ -30,7 +34,14 @@ enum pkg_tag {
     PKG_SHARED_BYTES, /* this and other memory: the buffer's number, a size_t */
     PKG_TUPLE,        /* how many objects follow, a size_t */
     PKG_VIEW,
-    PKG_ARRAY
+    PKG_ARRAY,
+    PKG_OBJECT,  /* the handle's number, a size_t */
+    PKG_COMPLEX, /* two doubles */
+    PKG_SLICE,   /* three objects follow */
+    PKG_PACKED,  /* a tuple of the package's follows */
+    PKG_TYPE,    /* one of builtins, by its name */
+    PKG_ELLIPSIS,
+    PKG_NOT_IMPLEMENTED
 };
 
 void pkg_message_init(struct pkg_message *m);
@@ -43,5 +54,6 @@ int pkg_message_add_object(struct pkg_message *m, enum pkg_tag tag, const void *
 /* The same with the number of bytes before them. */
 int pkg_message_add_text(struct pkg_message *m, enum pkg_tag tag, const void *bytes, size_t n);
 int pkg_message_add_buffer(struct pkg_message *m, struct extipy_buffer *buffer); /* consumes it */
+int pkg_message_add_handle(struct pkg_message *m, struct pkg_object *object);    /* consumes it */
 
 #endif

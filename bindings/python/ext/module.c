@@ -6,11 +6,14 @@
 #include "bindings/python/ext/answer.h"
 #include "bindings/python/ext/caller.h"
 #include "bindings/python/ext/calls.h"
+#include "bindings/python/ext/collect.h"
 #include "bindings/python/ext/holds.h"
 #include "bindings/python/ext/interrupt.h"
 #include "bindings/python/ext/memory.h"
 #include "bindings/python/ext/output.h"
+#include "bindings/python/ext/own.h"
 #include "bindings/python/ext/proof.h"
+#include "bindings/python/ext/proxy.h"
 #include "bindings/python/ext/queues.h"
 #include "bindings/python/ext/release.h"
 #include "bindings/python/ext/state.h"
@@ -33,6 +36,7 @@ static const struct pkg_core own_core = {
     .queue_put = pkg_queue_put,
     .queue_get = pkg_queue_get,
     .queue_count = pkg_queue_count,
+    .heaps = &pkg_core_heaps,
 };
 
 /* ---- methods ---- */
@@ -102,6 +106,77 @@ static PyObject *set_dispatch(PyObject *module, PyObject *args)
     pkg_state.answered = answered;
     pkg_state.failed = failed;
     pkg_state.adopt_thread = adopt_thread;
+    Py_RETURN_NONE;
+}
+
+/* Those by which it deals with objects of others. */
+static PyObject *set_proxies(PyObject *module, PyObject *args)
+{
+    PyObject *class_for, *special, *failed, *raised, *collect, *is_data, *packed, *unpacked;
+
+    (void)module;
+    if (!PyArg_ParseTuple(args, "OOOOOOOO", &class_for, &special, &failed, &raised, &collect,
+                          &is_data, &packed, &unpacked))
+        return NULL;
+    if (!pkg_state.data_types && !(pkg_state.data_types = PyDict_New()))
+        return NULL;
+    Py_INCREF(args);
+    pkg_state.class_for = class_for;
+    pkg_state.special = special;
+    pkg_state.failed_linked = failed;
+    pkg_state.raised = raised;
+    pkg_state.collect = collect;
+    pkg_state.is_data = is_data;
+    pkg_state.packed = packed;
+    pkg_state.unpacked = unpacked;
+    Py_RETURN_NONE;
+}
+
+static PyObject *collect_circles(PyObject *module, PyObject *unused)
+{
+    PyThreadState *state;
+    struct exti_error err;
+    size_t ended;
+    int rc;
+
+    (void)module;
+    (void)unused;
+    state = PyEval_SaveThread();
+    rc = pkg_collect(pkg_state.core, &ended, &err);
+    PyEval_RestoreThread(state);
+    return rc < 0 ? pkg_state_raise(rc, err.message) : PyLong_FromSize_t(ended);
+}
+
+static PyObject *count_linked(PyObject *module, PyObject *unused)
+{
+    (void)module;
+    (void)unused;
+    return PyLong_FromSize_t(atomic_load(&pkg_state.core->heaps->count));
+}
+
+static PyObject *settle(PyObject *module, PyObject *unused)
+{
+    (void)module;
+    (void)unused;
+    pkg_own_settle();
+    Py_RETURN_NONE;
+}
+
+static PyObject *end_objects(PyObject *module, PyObject *unused)
+{
+    (void)module;
+    (void)unused;
+    pkg_proxy_end_all(0);
+    pkg_own_end();
+    Py_RETURN_NONE;
+}
+
+static PyObject *forget_objects(PyObject *module, PyObject *unused)
+{
+    (void)module;
+    (void)unused;
+    pkg_proxy_end_all(1);
+    pkg_own_forked();
     Py_RETURN_NONE;
 }
 
@@ -433,6 +508,17 @@ static PyMethodDef methods[] = {
     {"queue_put", pkg_calls_put, METH_VARARGS, NULL},
     {"queue_get", pkg_calls_get, METH_VARARGS, NULL},
     {"queue_count", count_queue, METH_VARARGS, NULL},
+    {"set_proxies", set_proxies, METH_VARARGS, NULL},
+    {"share", pkg_proxy_share, METH_VARARGS, NULL},
+    {"special", (PyCFunction)(void (*)(void))pkg_proxy_special, METH_FASTCALL | METH_KEYWORDS,
+     NULL},
+    {"copy", pkg_proxy_copy, METH_O, NULL},
+    {"home", pkg_proxy_home, METH_O, NULL},
+    {"collect", collect_circles, METH_NOARGS, NULL},
+    {"linked", count_linked, METH_NOARGS, NULL},
+    {"settle", settle, METH_NOARGS, NULL},
+    {"end_objects", end_objects, METH_NOARGS, NULL},
+    {"forget_objects", forget_objects, METH_NOARGS, NULL},
     {"stop", stop, METH_NOARGS, NULL},
     {"forked", forked, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
@@ -493,7 +579,7 @@ static int fill_module(PyObject *module)
     if (add_dict(module, "targets", &pkg_state.targets) < 0 ||
         add_dict(module, "kept", &pkg_state.kept) < 0)
         return -1;
-    if (add_exceptions(module) < 0 || pkg_caller_add(module) < 0)
+    if (add_exceptions(module) < 0 || pkg_caller_add(module) < 0 || pkg_proxy_add(module) < 0)
         return -1;
     return pkg_memory_init();
 }

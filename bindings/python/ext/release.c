@@ -3,18 +3,20 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "bindings/python/ext/own.h"
+
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* innermost */
 static pthread_cond_t work = PTHREAD_COND_INITIALIZER;
 static struct pkg_export *unreleased;
 static pthread_t releaser;
-static int started, stopping;
+static int started, stopping, rung;
 
 static _Thread_local int calls; /* that this thread is in */
 
 static void await_work(void)
 {
     pthread_mutex_lock(&lock);
-    while (!unreleased && !stopping)
+    while (!unreleased && !rung && !stopping)
         pthread_cond_wait(&work, &lock);
     pthread_mutex_unlock(&lock);
 }
@@ -33,11 +35,13 @@ static void release_all(void)
     pthread_mutex_lock(&lock);
     e = unreleased;
     unreleased = NULL;
+    rung = 0;
     pthread_mutex_unlock(&lock);
     for (; e; e = next) {
         next = e->next;
         pkg_release_now(e);
     }
+    pkg_own_settle_rung();
 }
 
 static void *release_for_others(void *unused)
@@ -72,7 +76,7 @@ void pkg_release_end(void)
 }
 
 /* With the GIL, which guards it. */
-static int start_releaser(void)
+int pkg_release_start(void)
 {
     if (!started && pthread_create(&releaser, NULL, release_for_others, NULL) == 0)
         started = 1;
@@ -85,7 +89,7 @@ struct pkg_export *pkg_release_new(PyObject *exporter)
 {
     struct pkg_export *e;
 
-    if (!start_releaser())
+    if (!pkg_release_start())
         return NULL;
     e = malloc(sizeof *e);
     if (!e) {
@@ -111,6 +115,15 @@ void pkg_release_later(void *arg)
     pthread_mutex_unlock(&lock);
 }
 
+void pkg_release_ring(void)
+{
+    pthread_mutex_lock(&lock);
+    rung = 1;
+    if (!calls)
+        pthread_cond_signal(&work);
+    pthread_mutex_unlock(&lock);
+}
+
 void pkg_release_stop(void)
 {
     PyThreadState *state;
@@ -131,5 +144,5 @@ void pkg_release_forked(void)
     lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
     work = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
     unreleased = NULL;
-    started = 0;
+    started = rung = 0;
 }

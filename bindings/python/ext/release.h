@@ -10,6 +10,11 @@ struct pkg_export {
     struct pkg_export *next;
 };
 
+/* With the GIL: starts the thread, unless there is one.  0: with an exception. */
+int pkg_release_start(void);
+/* Has it settle what was released of objects (own.h); any thread, never waits. */
+void pkg_release_ring(void);
+
 /* With the GIL.  NULL: with an exception. */
 struct pkg_export *pkg_release_new(PyObject *exporter);
 void pkg_release_now(struct pkg_export *e);

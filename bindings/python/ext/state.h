@@ -12,9 +12,13 @@ struct pkg_state {
     struct extipy_ctx *ctx; /* that interpreter's; NULL: the main one */
     /* The package's functions of these names (_dispatch.py). */
     PyObject *dispatch, *answered, *failed, *adopt_thread;
-    PyObject *targets; /* of functions that imports find: "module:qualname" as bytes */
-    PyObject *kept;    /* what others keep for this interpreter (_kept.py) */
-    PyObject *wanted;  /* asked whether SIGINT is to interrupt; only in the main one */
+    /* And those of _proxies.py. */
+    PyObject *class_for, *special, *failed_linked, *raised, *collect, *is_data, *packed, *unpacked;
+    PyObject *data_types;  /* True or False by type, of those that `is_data` was asked about */
+    struct pkg_heap *heap; /* its objects that others have; NULL: none so far, or any more */
+    PyObject *targets;     /* of functions that imports find: "module:qualname" as bytes */
+    PyObject *kept;        /* what others keep for this interpreter (_kept.py) */
+    PyObject *wanted;      /* asked whether SIGINT is to interrupt; only in the main one */
     PyObject *error, *not_found, *exited;
 };
 

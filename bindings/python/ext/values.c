@@ -4,6 +4,9 @@
 
 #include "bindings/python/ext/arrays.h"
 #include "bindings/python/ext/memory.h"
+#include "bindings/python/ext/own.h"
+#include "bindings/python/ext/proxy.h"
+#include "bindings/python/ext/reading.h"
 
 /* Deeper ones are left to pickle, which has its own limit. */
 #define DEPTH_MAX 50
@@ -11,6 +14,9 @@
 #define BYTES_COPIED (1 << 16)
 /* Memory that comes up twice is left to pickle, which makes one object of it on the other side. */
 #define VIEWS_MAX 8
+
+/* Of how many types it is known whether they are data. */
+#define TYPES_MAX 4096
 
 /* ---- which ---- */
 
@@ -47,6 +53,67 @@ static int can_be_shared(PyObject *view)
     return can;
 }
 
+static int is_builtin_type(PyObject *o)
+{
+    PyObject *name;
+    int is;
+
+    if (!PyType_Check(o) || (PyType_GetFlags((PyTypeObject *)o) & Py_TPFLAGS_HEAPTYPE))
+        return 0;
+    name = PyObject_GetAttrString(o, "__name__");
+    is = name && pkg_builtin_named(name) == o;
+    Py_XDECREF(name);
+    PyErr_Clear();
+    return is;
+}
+
+/* Whether the package has a copy made of objects of this type. */
+static int is_data(PyObject *type)
+{
+    PyObject *known = PyDict_GetItemWithError(pkg_state.data_types, type), *found;
+
+    if (known || PyErr_Occurred())
+        return known ? known == Py_True : 0;
+    found = PyObject_CallFunctionObjArgs(pkg_state.is_data, type, NULL);
+    if (found && PyDict_Size(pkg_state.data_types) >= TYPES_MAX)
+        PyDict_Clear(pkg_state.data_types);
+    if (found)
+        PyDict_SetItem(pkg_state.data_types, type, found);
+    Py_XDECREF(found); /* it is True or False */
+    return found == Py_True;
+}
+
+static int given_tag(struct looking *l, PyObject *o)
+{
+    int tag = -1;
+
+    if (PyMemoryView_Check(o))
+        tag = is_new_view(l, o) && can_be_shared(o) ? PKG_VIEW : -1;
+    else if (pkg_array_is(o))
+        tag = is_new_view(l, o) ? PKG_ARRAY : -1;
+    if (tag < 0)
+        tag = !PyType_Check(o) && is_data((PyObject *)Py_TYPE(o)) ? PKG_PACKED : PKG_OBJECT;
+    PyErr_Clear();
+    return tag;
+}
+
+static int linked_tag(struct looking *l, PyObject *o)
+{
+    if (pkg_proxy_is(o))
+        return PKG_OBJECT;
+    if (PyComplex_CheckExact(o))
+        return PKG_COMPLEX;
+    if (PySlice_Check(o))
+        return PKG_SLICE;
+    if (o == Py_Ellipsis)
+        return PKG_ELLIPSIS;
+    if (o == Py_NotImplemented)
+        return PKG_NOT_IMPLEMENTED;
+    if (is_builtin_type(o))
+        return PKG_TYPE;
+    return l->policy & PKG_GIVEN ? given_tag(l, o) : PKG_OBJECT;
+}
+
 /* -1: none that can be added. */
 static int tag_of(struct looking *l, PyObject *o)
 {
@@ -64,9 +131,13 @@ static int tag_of(struct looking *l, PyObject *o)
         return o == Py_True ? PKG_TRUE : PKG_FALSE;
     if (PyBytes_CheckExact(o))
         return PyBytes_Size(o) > BYTES_COPIED ? PKG_SHARED_BYTES : PKG_BYTES;
+    if (l->policy & PKG_LINKED)
+        return linked_tag(l, o);
     if (PyMemoryView_Check(o))
         return is_new_view(l, o) && can_be_shared(o) ? PKG_VIEW : -1;
-    return pkg_array_is(o) && is_new_view(l, o) ? PKG_ARRAY : -1;
+    if (pkg_array_is(o))
+        return is_new_view(l, o) ? PKG_ARRAY : -1;
+    return pkg_proxy_is(o) ? PKG_OBJECT : -1;
 }
 
 static int plain_at(struct looking *l, PyObject *o, int depth)
@@ -185,11 +256,72 @@ static int add_memory(struct pkg_message *m, enum pkg_tag tag, PyObject *o, int 
 
 static int add_at(struct pkg_message *m, struct looking *l, PyObject *o, int depth);
 
+/* The object itself, wherever it is. */
+static int add_handle(struct pkg_message *m, PyObject *o)
+{
+    struct pkg_object *handle =
+        pkg_proxy_is(o) ? pkg_object_keep(pkg_proxy_handle(o)) : pkg_own_handle(o);
+    size_t index = m->object_count;
+
+    if (!handle)
+        return -1;
+    if (pkg_message_add_handle(m, handle) < 0)
+        return no_memory();
+    return add_raw(m, PKG_OBJECT, &index, sizeof index);
+}
+
+static int add_packed(struct pkg_message *m, PyObject *o)
+{
+    PyObject *tuple = PyObject_CallFunctionObjArgs(pkg_state.packed, o, NULL);
+    struct looking l;
+    int rc = -1;
+
+    if (tuple) {
+        begin_looking(&l, 0, 1);
+        rc = add_raw(m, PKG_PACKED, NULL, 0) < 0 ? -1 : add_at(m, &l, tuple, 0);
+    }
+    Py_XDECREF(tuple);
+    return rc;
+}
+
+static int add_complex(struct pkg_message *m, PyObject *o)
+{
+    double parts[2] = {PyComplex_RealAsDouble(o), PyComplex_ImagAsDouble(o)};
+
+    return add_raw(m, PKG_COMPLEX, parts, sizeof parts);
+}
+
+static int add_type(struct pkg_message *m, PyObject *o)
+{
+    PyObject *name = PyObject_GetAttrString(o, "__name__");
+    PyObject *bytes = name ? PyUnicode_AsUTF8String(name) : NULL;
+
+    Py_XDECREF(name);
+    return add_bytes(m, PKG_TYPE, bytes);
+}
+
+static int add_slice(struct pkg_message *m, struct looking *l, PyObject *o, int depth)
+{
+    static const char *const names[] = {"start", "stop", "step"};
+    int rc = add_raw(m, PKG_SLICE, NULL, 0);
+    PyObject *part;
+
+    for (int i = 0; i < 3 && rc == 1; i++) {
+        part = PyObject_GetAttrString(o, names[i]);
+        rc = part ? add_at(m, l, part, depth) : -1;
+        Py_XDECREF(part);
+    }
+    return rc;
+}
+
 static int add_tuple(struct pkg_message *m, struct looking *l, PyObject *o, int depth)
 {
     size_t n = (size_t)PyTuple_Size(o);
-    int rc = depth == DEPTH_MAX ? 0 : add_raw(m, PKG_TUPLE, &n, sizeof n);
+    int rc;
 
+    if (depth == DEPTH_MAX)
+        return l->policy & PKG_LINKED ? add_handle(m, o) : 0;
+    rc = add_raw(m, PKG_TUPLE, &n, sizeof n);
     for (size_t i = 0; i < n && rc == 1; i++)
         rc = add_at(m, l, PyTuple_GetItem(o, (Py_ssize_t)i), depth + 1);
     return rc;
@@ -203,6 +335,8 @@ static int add_at(struct pkg_message *m, struct looking *l, PyObject *o, int dep
     case PKG_NONE:
     case PKG_FALSE:
     case PKG_TRUE:
+    case PKG_ELLIPSIS:
+    case PKG_NOT_IMPLEMENTED:
         return add_raw(m, (enum pkg_tag)tag, NULL, 0);
     case PKG_INT:
         return add_int(m, o);
@@ -219,6 +353,16 @@ static int add_at(struct pkg_message *m, struct looking *l, PyObject *o, int dep
     case PKG_VIEW:
     case PKG_ARRAY:
         return add_memory(m, (enum pkg_tag)tag, o, l->policy);
+    case PKG_OBJECT:
+        return add_handle(m, o);
+    case PKG_PACKED:
+        return add_packed(m, o);
+    case PKG_COMPLEX:
+        return add_complex(m, o);
+    case PKG_SLICE:
+        return add_slice(m, l, o, depth);
+    case PKG_TYPE:
+        return add_type(m, o);
     default:
         return 0;
     }
@@ -259,141 +403,4 @@ int pkg_values_add_own(struct pkg_message *m, PyObject *tuple, int policy)
     if (rc == 0)
         PyErr_SetString(PyExc_TypeError, "the message cannot be given to another interpreter");
     return -1;
-}
-
-/* ---- in ---- */
-
-struct reading {
-    const struct pkg_message *m;
-    const unsigned char *at;
-};
-
-static size_t read_size(struct reading *r)
-{
-    size_t n;
-
-    memcpy(&n, r->at, sizeof n);
-    r->at += sizeof n;
-    return n;
-}
-
-static const char *read_text(struct reading *r, Py_ssize_t *n)
-{
-    const char *text;
-
-    *n = (Py_ssize_t)read_size(r);
-    text = (const char *)r->at;
-    r->at += *n;
-    return text;
-}
-
-static PyObject *read_int(struct reading *r)
-{
-    long long small;
-
-    memcpy(&small, r->at, sizeof small);
-    r->at += sizeof small;
-    return PyLong_FromLongLong(small);
-}
-
-static PyObject *read_float(struct reading *r)
-{
-    double real;
-
-    memcpy(&real, r->at, sizeof real);
-    r->at += sizeof real;
-    return PyFloat_FromDouble(real);
-}
-
-static PyObject *read_big_int(struct reading *r)
-{
-    PyObject *method, *args, *named, *result = NULL;
-    Py_ssize_t n;
-    const char *bytes = read_text(r, &n);
-
-    method = PyObject_GetAttrString((PyObject *)&PyLong_Type, "from_bytes");
-    args = Py_BuildValue("(Ns)", PyBytes_FromStringAndSize(bytes, n), "little");
-    named = Py_BuildValue("{sO}", "signed", Py_True);
-    if (method && args && named)
-        result = PyObject_Call(method, args, named);
-    Py_XDECREF(method);
-    Py_XDECREF(args);
-    Py_XDECREF(named);
-    return result;
-}
-
-static PyObject *read_memory(struct reading *r, enum pkg_tag tag)
-{
-    struct extipy_buffer *buffer = r->m->buffers[read_size(r)];
-    struct extipy_buffer_info info = {.size = sizeof info};
-    PyObject *memory, *object;
-
-    if (tag == PKG_SHARED_BYTES) {
-        extipy_buffer_info(buffer, &info);
-        return PyBytes_FromStringAndSize(info.data, (Py_ssize_t)info.length);
-    }
-    memory = pkg_memory_import(buffer);
-    if (!memory)
-        return NULL;
-    object = tag == PKG_ARRAY ? pkg_array_new(memory) : PyMemoryView_FromObject(memory);
-    Py_DECREF(memory);
-    return object;
-}
-
-static PyObject *read_at(struct reading *r);
-
-static PyObject *read_tuple(struct reading *r)
-{
-    size_t n = read_size(r);
-    PyObject *tuple = PyTuple_New((Py_ssize_t)n), *item;
-
-    for (size_t i = 0; tuple && i < n; i++) {
-        item = read_at(r);
-        if (!item || PyTuple_SetItem(tuple, (Py_ssize_t)i, item) < 0)
-            Py_CLEAR(tuple);
-    }
-    return tuple;
-}
-
-static PyObject *read_at(struct reading *r)
-{
-    enum pkg_tag tag = (enum pkg_tag) * r->at++;
-    const char *text;
-    Py_ssize_t n;
-
-    switch (tag) {
-    case PKG_FALSE:
-    case PKG_TRUE:
-        return PyBool_FromLong(tag == PKG_TRUE);
-    case PKG_INT:
-        return read_int(r);
-    case PKG_BIG_INT:
-        return read_big_int(r);
-    case PKG_FLOAT:
-        return read_float(r);
-    case PKG_STR:
-        text = read_text(r, &n);
-        return PyUnicode_DecodeUTF8(text, n, "surrogatepass");
-    case PKG_BYTES:
-        text = read_text(r, &n);
-        return PyBytes_FromStringAndSize(text, n);
-    case PKG_TUPLE:
-        return read_tuple(r);
-    case PKG_SHARED_BYTES:
-    case PKG_VIEW:
-    case PKG_ARRAY:
-        return read_memory(r, tag);
-    case PKG_NONE:
-        break;
-    }
-    Py_RETURN_NONE;
-}
-
-PyObject *pkg_values_read(const struct pkg_message *m)
-{
-    struct reading r = {m, pkg_message_bytes(m)};
-
-    if (m->length)
-        return read_at(&r);
-    Py_RETURN_NONE;
 }

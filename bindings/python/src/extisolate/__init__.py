@@ -16,7 +16,12 @@ if "t" in sys.abiflags:
     )
 
 from . import _extisolate
-from ._extisolate import InterpreterError, InterpreterExitedError, InterpreterNotFoundError
+from ._extisolate import (
+    InterpreterError,
+    InterpreterExitedError,
+    InterpreterNotFoundError,
+    Proxy,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,6 +36,7 @@ if TYPE_CHECKING:
     )
     from ._pickling import NotShareableError
     from ._pool import BrokenInterpreterPool, InterpreterPoolExecutor
+    from ._proxies import collect, copied, share
     from ._queues import (
         Queue,
         QueueEmpty,
@@ -55,6 +61,7 @@ _MODULES = {
         "list_all",
     ),
     "_pickling": ("NotShareableError",),
+    "_proxies": ("collect", "copied", "share"),
     "_pool": ("BrokenInterpreterPool", "InterpreterPoolExecutor"),
     "_queues": (
         "Queue",
@@ -80,12 +87,15 @@ __all__ = [
     "InterpreterPoolExecutor",
     "NotShareableError",
     "Proof",
+    "Proxy",
     "Queue",
     "QueueEmpty",
     "QueueError",
     "QueueFull",
     "QueueNotFoundError",
     "Settings",
+    "collect",
+    "copied",
     "create",
     "create_queue",
     "get_current",
@@ -93,6 +103,7 @@ __all__ = [
     "is_shareable",
     "list_all",
     "run",
+    "share",
 ]
 
 

@@ -78,8 +78,8 @@ def outer_frames_removed(found: TracebackType | None) -> TracebackType | None:
     return found
 
 
-def failed(e: BaseException) -> tuple[Any, ...]:
-    """Give what tells another interpreter of an exception."""
+def failed(e: BaseException, pickles: bool = True) -> tuple[Any, ...]:
+    """Give what tells another interpreter of an exception, without its pickle if need be."""
     import traceback
 
     cls = type(e)
@@ -91,11 +91,12 @@ def failed(e: BaseException) -> tuple[Any, ...]:
         cls.__qualname__,
         _text(lambda: e),
         formatted,
-        _pickled_exception(e),
+        _pickled_exception(e) if pickles else None,
     )
 
 
-def _unpack(what: str, *message: Any) -> Any:
+def unpack(what: str, *message: Any) -> Any:
+    """Give the object of a message; NotShareableError: it cannot be made here."""
     from . import _pickling
 
     try:
@@ -124,7 +125,7 @@ def adopt_thread() -> None:
 def _invoke(kind: int, target: str | None, message: tuple[Any, ...]) -> Any:
     if kind == PLAIN and target is not None:
         return _resolve(target)(*message[0])
-    function, args, kwargs = _unpack("args", kind, *message)
+    function, args, kwargs = unpack("args", kind, *message)
     if type(function) is BuiltinFunctionType:
         return _in_main(function, args, kwargs)
     if function is None and target is not None:
@@ -190,7 +191,8 @@ class Remote:
         self.pickled = pickled
 
 
-def _remote(module: str, qualname: str, text: str, formatted: str, pickled: Any) -> Remote:
+def remote(module: str, qualname: str, text: str, formatted: str, pickled: Any) -> Remote:
+    """Make what a failure tells of."""
     name = qualname.rpartition(".")[2]
     cls = SimpleNamespace(__name__=name, __qualname__=qualname, __module__=module)
     return Remote(
@@ -243,8 +245,8 @@ class Caller(_extisolate.Caller):
 
     def _answered(self, answer: tuple[Any, ...]) -> Any:
         if answer[0] == DONE:
-            return _unpack("result", *answer[1:])
-        raise self._raised(_remote(*answer[1:]))
+            return unpack("result", *answer[1:])
+        raise self._raised(remote(*answer[1:]))
 
     def _raised(self, remote: Remote) -> BaseException:
         """Give what to raise for what was raised there."""

@@ -183,6 +183,25 @@ class Interpreter(_dispatch.Caller, Numbered):
         else:
             raise TypeError(f"expected str or a function, not {type(code).__name__}")
 
+    def proxy(self, expression: str, /) -> Any:
+        """Evaluate it in its module ``__main__``, and give a proxy of the result.
+
+        The object stays there; attributes, items, calls, operators, iteration and ``with`` of the
+        proxy are those of the object, and what they give is a proxy, too, unless it is None, a
+        number, str, bytes, a tuple or a slice.  What they are given is a proxy there, in turn.
+
+        >>> with create() as interp:
+        ...     words = interp.proxy("['one', 'two']")
+        ...     words.append("three")
+        ...     print(len(words), words[1:], sorted(words))
+        3 ['two', 'three'] ['one', 'three', 'two']
+        """
+        from . import _proxies
+
+        if self._id == _extisolate.current():
+            return eval(expression, sys.modules["__main__"].__dict__)
+        return self.call(_proxies.evaluate, expression)
+
     def _raised(self, remote: _dispatch.Remote) -> BaseException:
         return raised_by(remote)
 

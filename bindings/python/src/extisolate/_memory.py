@@ -21,7 +21,7 @@ _loading = threading.local()
 
 
 @contextlib.contextmanager
-def given(memory: tuple[memoryview, ...]) -> Iterator[None]:
+def given(memory: tuple[Any, ...]) -> Iterator[None]:
     """Let what is unpickled meanwhile have this memory."""
     outer = getattr(_loading, "memory", None)
     _loading.memory = memory
@@ -34,10 +34,9 @@ def given(memory: tuple[memoryview, ...]) -> Iterator[None]:
 # ---- on the side that receives ----
 
 
-def take_memory(index: int) -> memoryview:
-    """Give the memory of this number; for unpickling only."""
-    memory: memoryview = _loading.memory[index]
-    return memory
+def take_memory(index: int) -> Any:
+    """Give the memory of this number, or the proxy; for unpickling only."""
+    return _loading.memory[index]
 
 
 def copied_memory(data: bytes, format: str, shape: tuple[int, ...], readonly: bool) -> memoryview:
@@ -119,7 +118,7 @@ class Sharing:
     def __init__(self, policy: int) -> None:
         self.policy = policy
         self.buffers: list[memoryview] = []  # the pickle's own, in its order
-        self.memory: list[memoryview] = []  # by number
+        self.memory: list[Any] = []  # by number; proxies, too
 
     def _as_asked(self, memory: memoryview) -> memoryview:
         return memory.toreadonly() if self.policy & READONLY else memory
@@ -169,10 +168,11 @@ class Sharing:
     def reduce(self, obj: Any) -> Any:
         """Reduce for pickle what has memory to share, else give NotImplemented."""
         cls = type(obj)
-        if cls is memoryview:
-            return self._add_memory(obj)
-        if cls is _Held:
-            return self._add_memory(memoryview(obj.obj))
+        if issubclass(cls, _extisolate.Linked):
+            self.memory.append(obj)
+            return take_memory, (len(self.memory) - 1,)
+        if cls in (memoryview, _Held):
+            return self._add_memory(obj if cls is memoryview else memoryview(obj.obj))
         if cls.__module__ == "numpy" and cls.__name__ == "ndarray":
             return self._reduce_array(obj)
         if cls.__module__ == "torch" and cls.__name__ == "Tensor":

@@ -39,6 +39,8 @@ class _Pickler(pickle.Pickler):
 
     def reducer_override(self, obj: Any) -> Any:
         """Reduce what pickle would copy, or could not name."""
+        if issubclass(type(obj), _extisolate.Linked):
+            return self._sharing.reduce(obj)
         if type(obj) is FunctionType:
             if _functions.importable(obj):
                 return NotImplemented
@@ -93,7 +95,8 @@ def _by_value_pickler(file: io.BytesIO, sharing: Sharing) -> pickle.Pickler:
     return _Pickler(file, sharing, True)
 
 
-def _pickle(obj: object, policy: int) -> Message:
+def pickled(obj: object, policy: int) -> Message:
+    """Make a message of an object by pickle, with whatever exception that raises."""
     file, sharing = io.BytesIO(), Sharing(policy)
     try:
         _Pickler(file, sharing, False).dump(obj)
@@ -123,7 +126,7 @@ def pack(obj: object, policy: int = 0) -> Message:
     if _extisolate.plain(obj, policy):
         return (PLAIN, obj, (), 0)
     try:
-        return _pickle(_memory.wrapped(obj, policy), policy)
+        return pickled(_memory.wrapped(obj, policy), policy)
     except RecursionError:
         raise
     except Exception as e:
@@ -142,7 +145,7 @@ class _Unpickler(pickle.Unpickler):
             return getattr(_functions.main_program(), name)
 
 
-def unpack(kind: int, payload: Any, shared: tuple[memoryview, ...], own: int) -> Any:
+def unpack(kind: int, payload: Any, shared: tuple[Any, ...], own: int) -> Any:
     """Give the object that the message is of."""
     if kind == PLAIN:
         return payload

@@ -1,0 +1,445 @@
+"""Proxies: what stands for an object that stays in its interpreter, anywhere else."""
+
+from __future__ import annotations
+
+import atexit
+import builtins
+import collections
+import collections.abc
+import contextlib
+import enum
+import io
+import numbers
+import operator
+import os
+import pickle
+import sys
+
+from . import _dispatch, _extisolate, _memory, _pickling
+from ._extisolate import InterpreterError, Proxy, special
+from ._message import PICKLED
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable
+
+_ABSTRACT: dict[str, Any] = {
+    name: found
+    for module in (collections.abc, numbers)
+    for name, found in vars(module).items()
+    if isinstance(found, type) and not name.startswith("_")
+}
+
+# Methods of its type that a proxy does not pass on: those by which an object is made and ended, is
+# pickled, or has attributes, which is seen to otherwise; and protocols that need the object itself.
+_NOT_PASSED_ON = {
+    "__new__ __init__ __init_subclass__ __subclasshook__ __del__ __class__ __class_getitem__",
+    "__getattribute__ __getattr__ __setattr__ __delattr__ __get__ __set__ __delete__ __set_name__",
+    "__reduce__ __reduce_ex__ __getstate__ __setstate__ __getnewargs__ __getnewargs_ex__",
+    "__copy__ __deepcopy__ __sizeof__ __dict__ __weakref__ __slots__ __prepare__",
+    "__buffer__ __release_buffer__ __array_ufunc__ __array_function__ __array_wrap__",
+    "__array_prepare__ __array_finalize__",
+}
+_KEPT_BACK = frozenset(name for line in _NOT_PASSED_ON for name in line.split())
+
+
+# ---- where the object is ----
+
+
+def _method_names(cls: type) -> tuple[str, ...]:
+    found = {name for c in cls.__mro__ if c is not object for name in vars(c)}
+    return tuple(
+        sorted(
+            name
+            for name in found - _KEPT_BACK
+            if name[:2] == name[-2:] == "__" and callable(getattr(cls, name, None))
+        )
+    )
+
+
+def _has_memory(obj: Any) -> bool:
+    try:
+        memoryview(obj).release()
+    except TypeError:
+        return False
+    except Exception:
+        return True  # an object of this type may have
+    return True
+
+
+def _abstract_names(cls: type) -> tuple[str, ...]:
+    return tuple(name for name, abstract in _ABSTRACT.items() if issubclass(cls, abstract))
+
+
+def _describe(obj: Any) -> tuple[Any, ...]:
+    """Tell what the class of its proxies is to have."""
+    cls = type(obj)
+    return (
+        cls.__module__,
+        cls.__qualname__,
+        _method_names(cls),
+        cls.__hash__ is not None,
+        _has_memory(obj),
+        _abstract_names(cls),
+    )
+
+
+def _next(obj: Any) -> tuple[bool, Any]:
+    try:
+        return True, next(obj)
+    except StopIteration as e:
+        return False, e.value
+
+
+def _exception(failure: tuple[Any, ...]) -> tuple[Any, ...]:
+    if not failure:
+        return None, None, None
+    exception = raised(*failure)
+    return type(exception), exception, None
+
+
+def _exit(obj: Any, *failure: Any) -> Any:
+    return type(obj).__exit__(obj, *_exception(failure))
+
+
+def _aexit(obj: Any, *failure: Any) -> Any:
+    return type(obj).__aexit__(obj, *_exception(failure))
+
+
+def _contains(obj: Any, item: Any) -> bool:
+    return item in obj
+
+
+# What has to be of exactly a type on the other side, or is not simply a method.
+_SPECIAL: dict[str, Callable[..., Any]] = {
+    "describe": _describe,
+    "__setattr__": setattr,
+    "__delattr__": delattr,
+    "__repr__": lambda obj: str.__str__(repr(obj)),
+    "__str__": lambda obj: str.__str__(str(obj)),
+    "__format__": lambda obj, spec: str.__str__(format(obj, spec)),
+    "__dir__": lambda obj: tuple(str.__str__(name) for name in dir(obj)),
+    "__hash__": hash,
+    "__len__": len,
+    "__length_hint__": operator.length_hint,
+    "__bool__": bool,
+    "__index__": operator.index,
+    "__int__": int,
+    "__float__": float,
+    "__complex__": complex,
+    "__bytes__": bytes,
+    "__fspath__": os.fspath,
+    "__contains__": _contains,
+    "__iter__": iter,
+    "__next__": _next,
+    "__exit__": _exit,
+    "__aexit__": _aexit,
+}
+
+
+def _apply(obj: Any, name: str, *args: Any, **kwargs: Any) -> Any:
+    """Do with an object what a method of its proxy is for."""
+    how = _SPECIAL.get(name)
+    if how is None:
+        how = getattr(type(obj), name)
+    return how(obj, *args, **kwargs)
+
+
+def _builtin_base(cls: type) -> str:
+    return next(c.__name__ for c in cls.__mro__ if c.__module__ == "builtins")
+
+
+def _failed(e: BaseException) -> tuple[Any, ...]:
+    """Tell another interpreter of an exception: with the objects that it has, if that is possible
+    without pickle.
+    """
+    cls = type(e)
+    if cls.__module__ != "builtins":
+        return (*_dispatch.failed(e), _builtin_base(cls), None)
+    kind, module, qualname, text, formatted, _ = _dispatch.failed(e, False)
+    reduced = e.__reduce__()
+    return (kind, module, qualname, text, formatted, None, cls.__name__, tuple(reduced[1]))
+
+
+# ---- where the proxy is ----
+
+
+def _made(pickled: bytes | None, base: type, text: str, args: tuple[Any, ...] | None) -> Any:
+    if args is not None:
+        return base(*args)
+    if pickled is not None:
+        return pickle.loads(pickled)
+    return base(text)
+
+
+def raised(*failure: Any) -> BaseException:
+    """Give the exception to raise for one of another interpreter, which is its cause."""
+    from ._interpreters import ExecutionFailed
+
+    _, module, qualname, text, formatted, pickled, *more = failure
+    base, args = more or ("Exception", None)
+    remote = _dispatch.remote(module, qualname, text, formatted, pickled)
+    exception: BaseException | None = None
+    with contextlib.suppress(Exception):
+        made = _made(pickled, getattr(builtins, base, Exception), text, args)
+        exception = made if isinstance(made, BaseException) else None
+    if exception is None:
+        exception = Exception(remote.excinfo.formatted)
+    exception.__cause__ = ExecutionFailed(remote.excinfo)
+    return exception
+
+
+def _repr(self: Proxy) -> str:
+    home = _extisolate.home(self)
+    try:
+        return f"<proxy of {special(self, '__repr__')} in interpreter {home}>"
+    except InterpreterError:
+        return f"<proxy of an object of interpreter {home}, which is closed>"
+
+
+def _eq(self: Proxy, other: object) -> Any:
+    return True if self is other else special(self, "__eq__", other)
+
+
+def _ne(self: Proxy, other: object) -> Any:
+    return False if self is other else special(self, "__ne__", other)
+
+
+def _forward_next(self: Proxy) -> Any:
+    more, value = special(self, "__next__")
+    if not more:
+        raise StopIteration(value)
+    return value
+
+
+def _failure(exception: BaseException | None) -> tuple[Any, ...]:
+    return () if exception is None else _failed(exception)
+
+
+def _forward_exit(self: Proxy, _: Any, exception: BaseException | None, __: Any) -> Any:
+    return special(self, "__exit__", *_failure(exception))
+
+
+def _forward_aexit(self: Proxy, _: Any, exception: BaseException | None, __: Any) -> Any:
+    return special(self, "__aexit__", *_failure(exception))
+
+
+def _array(self: Proxy, dtype: Any = None, copy: bool | None = None) -> Any:
+    """Make an array of this interpreter, of what is one in the other."""
+    import numpy
+
+    made = numpy.asarray(memoryview(special(self, "__array__")))
+    if dtype is not None and made.dtype != dtype:
+        return made.astype(dtype)
+    return made.copy() if copy else made
+
+
+def _same(obj: Any) -> Any:
+    return obj
+
+
+def _reduce(self: Proxy, protocol: int) -> Any:
+    return _same, (copied(self),)
+
+
+_OWN: dict[str, Any] = {
+    "__repr__": _repr,
+    "__eq__": _eq,
+    "__ne__": _ne,
+    "__reduce_ex__": _reduce,
+}
+_FORWARDED: dict[str, Any] = {
+    "__call__": Proxy._invoke,
+    "__next__": _forward_next,
+    "__exit__": _forward_exit,
+    "__aexit__": _forward_aexit,
+    "__array__": _array,
+    **_OWN,
+}
+
+
+def _forwarder(name: str) -> Any:
+    found = _FORWARDED.get(name)
+    if found is None:
+
+        def found(self: Proxy, *args: Any, **kwargs: Any) -> Any:
+            return special(self, name, *args, **kwargs)
+
+        found.__name__ = found.__qualname__ = name
+        _FORWARDED[name] = found
+    return found
+
+
+_classes: dict[tuple[Any, ...], type] = {}
+
+
+def _content(module: str, qualname: str, names: tuple[str, ...], hashable: bool) -> dict[str, Any]:
+    content = {name: _forwarder(name) for name in ("__str__", "__format__", "__dir__", *names)}
+    content.update(_OWN, __slots__=(), __module__=__package__)
+    content["__hash__"] = _forwarder("__hash__") if hashable else None
+    # So lists are lists, wherever it does not matter how they are made.
+    builtin = getattr(builtins, qualname, None) if module == "builtins" else None
+    if isinstance(builtin, type):
+        content["__class__"] = property(lambda self: builtin)
+    return content
+
+
+def _class_for(*description: Any) -> type:
+    """Give the class of proxies of objects that are described so."""
+    found = _classes.get(description)
+    if found is None:
+        *what, memory, abstract = description
+        bases = (_extisolate.BufferProxy if memory else Proxy,)
+        name = f"Proxy[{what[1]}]"
+        found = type(name, bases, {**_content(*what), "__qualname__": name})
+        for base in abstract:
+            if base in _ABSTRACT:
+                _ABSTRACT[base].register(found)
+        _classes[description] = found
+    return found
+
+
+# ---- what operations are given ----
+
+
+# Types whose objects are values and nothing more, of modules that have no other objects.
+_VALUE_MODULES = frozenset(
+    ("datetime", "decimal", "fractions", "ipaddress", "pathlib", "uuid", "zoneinfo")
+)
+_VALUE_TYPES = (
+    *(list, dict, set, frozenset, range),
+    *(collections.OrderedDict, collections.defaultdict, collections.Counter),
+)
+# By one of these, objects offer their data to whoever wants them.
+_DATA_METHODS = (
+    "__array__",
+    "__dlpack__",
+    "__arrow_array__",
+    "__arrow_c_array__",
+    "__arrow_c_stream__",
+    "__dataframe__",
+)
+
+
+def _is_data(cls: type) -> bool:
+    """Tell whether objects of a type are given by value."""
+    if cls in _VALUE_TYPES or cls.__module__ in _VALUE_MODULES:
+        return True
+    if issubclass(cls, (BaseException, enum.Enum)):
+        return True
+    return any(hasattr(cls, name) for name in _DATA_METHODS)
+
+
+class _Pickler(pickle.Pickler):
+    """Pickles lists, dicts and sets, and data in them; whatever else is in them is shared."""
+
+    def __init__(self, file: io.BytesIO) -> None:
+        super().__init__(file, 5)
+        self.shared: list[Any] = []
+
+    def reducer_override(self, obj: Any) -> Any:
+        cls = type(obj)
+        by_name = cls is type and obj.__module__ == "builtins"
+        if by_name or obj is unpack_nested or obj is _memory.take_memory:
+            return NotImplemented
+        if not issubclass(cls, (_extisolate.Linked, type)) and _is_data(cls):
+            try:
+                return self._nested(*_pickling.pickled(_memory.wrapped(obj, 0), 0))
+            except RecursionError:
+                raise
+            except Exception:
+                pass  # it has no copy
+        self.shared.append(share(obj))
+        return _memory.take_memory, (len(self.shared) - 1,)
+
+    def _nested(self, kind: int, payload: Any, shared: tuple[Any, ...], own: int) -> Any:
+        begin = len(self.shared)
+        self.shared.extend(shared)
+        return unpack_nested, (payload, begin, len(self.shared), own)
+
+
+def unpack_nested(payload: bytes, begin: int, end: int, own: int) -> Any:
+    """Give data that were in a container; for unpickling only."""
+    shared = tuple(_memory.take_memory(i) for i in range(begin, end))
+    return _pickling.unpack(PICKLED, payload, shared, own)
+
+
+def _packed(obj: Any) -> tuple[Any, ...]:
+    """Make a message of what is data, or in which there may be some."""
+    file = io.BytesIO()
+    pickler = _Pickler(file)
+    pickler.dump(obj)
+    return file.getvalue(), tuple(pickler.shared)
+
+
+def _unpacked(payload: bytes, shared: tuple[Any, ...]) -> Any:
+    return _pickling.unpack(PICKLED, payload, shared, 0)
+
+
+# ---- for the program ----
+
+
+def copied(proxy: Any) -> Any:
+    """Give a copy of a proxy's object, as a call would give it by value.
+
+    TypeError: it was shared with ``copies=False``.  NotShareableError: it cannot be pickled.
+    """
+    return _dispatch.unpack("object", *_extisolate.copy(proxy)[1:])
+
+
+def share(obj: Any, *, copies: bool = True) -> Any:
+    """Give something that is a proxy of the object wherever else it comes.
+
+    It can be given to calls and queues of other interpreters, and returned from calls, alone or
+    inside of other objects.  When it comes home it is the object itself.  ``copies=False``: pickle
+    refuses to copy the object by its proxies.
+
+    >>> numbers = [1, 2]
+    >>> with create() as interp:
+    ...     interp.prepare_main(numbers=share(numbers))
+    ...     interp.exec("numbers.append(3)")
+    >>> numbers
+    [1, 2, 3]
+    """
+    return _extisolate.share(obj, copies)
+
+
+def evaluate(expression: str) -> Any:
+    """Evaluate an expression in ``__main__``, and share what it gives."""
+    return share(eval(expression, sys.modules["__main__"].__dict__))
+
+
+def settle() -> None:
+    """Let go of what no other interpreter has any more, and of all that was in circles with it."""
+    import gc
+
+    _extisolate.settle()
+    gc.collect()
+    _extisolate.settle()
+
+
+def collect() -> int:
+    """End objects that nothing but circles through several interpreters refers to.
+
+    Such as an object here that has a proxy of an object there, which has a proxy of the former one.
+    Gives how many objects with proxies those were.  It stops all interpreters for some
+    milliseconds, and happens by itself when the number of objects with proxies has doubled.
+
+    InterpreterError: an interpreter is being closed by another thread.
+    """
+    from ._interpreters import list_all
+
+    ended = _extisolate.collect()
+    for interpreter in list_all():
+        try:
+            interpreter.call(settle)
+        except InterpreterError:  # it was closed meanwhile
+            continue
+    return ended
+
+
+_extisolate.set_proxies(
+    _class_for, _apply, _failed, raised, _extisolate.collect, _is_data, _packed, _unpacked
+)
+atexit.register(_extisolate.end_objects)
+os.register_at_fork(after_in_child=_extisolate.forget_objects)
