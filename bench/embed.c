@@ -21,7 +21,8 @@ static struct {
     void (*restore)(void *state);
     void *(*call)(void *callee, void *args);
     void (*drop)(void *object);
-    void *callee;
+    void *(*get)(void *object, void *name);
+    void *callee, *object, *name, *same, *number; /* object.name; same(number) */
 } python;
 
 static void find_symbol(const char *name, void *slot)
@@ -38,11 +39,28 @@ static void find_symbol(const char *name, void *slot)
 /* ---- what is measured ---- */
 
 /* As a call does: once into the context and once back, but nothing else. */
-static void call_at_home(void)
+static void let_go_twice(void)
 {
     for (int i = 0; i < 2; i++)
         python.restore(python.save());
+}
+
+static void call_at_home(void)
+{
+    let_go_twice();
     python.drop(python.call(python.callee, NULL));
+}
+
+static void get_at_home(void)
+{
+    let_go_twice();
+    python.drop(python.get(python.object, python.name));
+}
+
+static void call_with_int_at_home(void)
+{
+    let_go_twice();
+    python.drop(python.call(python.same, python.number));
 }
 
 static void call_context(void)
@@ -122,12 +140,21 @@ static void open_context(const struct bench *b, struct extipy_python **installat
     struct extipy_call find = {.size = sizeof find, .function = "__main__:find", .stay = 1};
     struct extipy_value value = {.size = sizeof value};
     struct extipy_values *found;
-    void *(*get)(void *, const char *), *(*import)(const char *);
+    void *(*get)(void *, const char *), *(*import)(const char *), *main_module;
     struct exti_error err;
 
     must(extipy_find(installation, b->python, &err), &err);
     must(extipy_open(&ctx, *installation, NULL, &err), &err);
-    must(extipy_exec(ctx, "def nothing(): pass\ndef find(): return nothing\n", NULL, &err), &err);
+    must(extipy_exec(ctx,
+                     "def nothing(): pass\n"
+                     "def find(): return nothing\n"
+                     "class Thing: number = 5\n"
+                     "thing = Thing()\n"
+                     "name = 'number'\n"
+                     "def same(n): return n\n"
+                     "arguments = (5,)\n",
+                     NULL, &err),
+         &err);
     must(extipy_call(ctx, &find, &found, NULL, &err), &err);
     must(extipy_value(found, 1, &value), &err);
     call = (struct extipy_call){.size = sizeof call, .callee = extipy_object_keep(value.object)};
@@ -139,13 +166,19 @@ static void open_context(const struct bench *b, struct extipy_python **installat
     find_symbol("PyObject_GetAttrString", &get);
     find_symbol("PyImport_AddModule", &import);
     must(extipy_enter(ctx, &err), &err);
-    python.callee = get(import("__main__"), "nothing");
+    find_symbol("PyObject_GetAttr", &python.get);
+    main_module = import("__main__");
+    python.callee = get(main_module, "nothing");
+    python.object = get(main_module, "thing");
+    python.name = get(main_module, "name");
+    python.same = get(main_module, "same");
+    python.number = get(main_module, "arguments");
     must(extipy_leave(ctx, &err), &err);
 }
 
 void bench_embed(const struct bench *b)
 {
-    double home = 0, called = 0, job = 0, bare = 0;
+    double home = 0, got = 0, with_int = 0, called = 0, job = 0, bare = 0;
     struct extipy_python *installation;
     struct exti_error err;
     pthread_t thread;
@@ -156,6 +189,8 @@ void bench_embed(const struct bench *b)
     for (int i = 0; i < (b->quick ? ROUNDS / 10 : ROUNDS); i++) {
         must(extipy_enter(ctx, &err), &err);
         keep_least(&home, time_of(call_at_home));
+        keep_least(&got, time_of(get_at_home));
+        keep_least(&with_int, time_of(call_with_int_at_home));
         must(extipy_leave(ctx, &err), &err);
         keep_least(&called, time_of(call_context));
         keep_least(&job, time_of(submit_job));
@@ -166,6 +201,8 @@ void bench_embed(const struct bench *b)
     must(extipy_close(ctx, NULL, NULL, NULL, &err), &err);
     extipy_python_free(installation);
     add_row(SECTION, "releasing and taking an idle GIL twice, and the call inside", home, "us");
+    add_row(SECTION, "the same with an attribute of an object", got, "us");
+    add_row(SECTION, "the same with a call with one int", with_int, "us");
     add_row(SECTION, "extipy_call by a handle, with its result", called, "us");
     add_claim(SECTION, "the call against the GIL and the call inside", called / home, "x", true, 3);
     add_row(SECTION, "a hand-over between two threads, and back", bare, "us");

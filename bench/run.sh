@@ -3,7 +3,7 @@
 #
 #   bench/run.sh [--json] [--quick] [copy|cli|parallel|memory|macho|pe|tree|embed|calls|links|pools]
 #
-# The section `pools` is a table of its own, in Markdown; with --json it is left out.
+# The section `pools` has two tables of its own, in Markdown; with --json it is left out.
 #
 # BUILD or EXTI_BUILD names the build folder, by default build/.  Files are written to TMPDIR, or if
 # that is not set to the build folder, which is more often on a disk than /tmp.  Exit status: 0 if
@@ -141,6 +141,9 @@ pools()
     BENCH_NEWER_PACKAGES=$packages BENCH=$build/bench/bench
     export BENCH BENCH_NEWER BENCH_NEWER_PACKAGES
     "$venv/bin/python" bench/pools.py
+    echo
+    "$venv/bin/python" -m pip install -q rpyc 2>"$build/bench/rpyc.log" || echo 'bench: no rpyc' >&2
+    "$venv/bin/python" bench/proxies.py
 }
 
 only=

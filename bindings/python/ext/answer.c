@@ -104,12 +104,27 @@ static PyObject *memory_of(PyObject *object)
     return view ? Py_BuildValue("(N)", view) : NULL;
 }
 
+/* CPython remembers where types have what names, if these are interned. */
+static PyObject *get_attribute(PyObject *object, PyObject *name)
+{
+    PyObject *interned = name, *found;
+
+    Py_INCREF(interned);
+    if (PyUnicode_CheckExact(interned))
+        PyUnicode_InternInPlace(&interned);
+    found = PyObject_GetAttr(object, interned);
+    Py_DECREF(interned);
+    return found;
+}
+
 static PyObject *operate(const struct pkg_call *call, PyObject *object, PyObject *given)
 {
     switch (call->op) {
     case PKG_OP_GET:
-        return PyObject_GetAttr(object, given);
+        return get_attribute(object, given);
     case PKG_OP_INVOKE:
+        return PyObject_CallObject(object, given);
+    case PKG_OP_NAMED:
         return invoke(object, NULL, given);
     case PKG_OP_SPECIAL:
         return invoke(pkg_state.special, object, given);
@@ -126,10 +141,11 @@ static PyObject *operate(const struct pkg_call *call, PyObject *object, PyObject
 static PyObject *call_object(const struct pkg_call *call)
 {
     PyObject *object = pkg_own_object(call->object), *given = NULL, *result = NULL;
+    const int has_given = call->given.length > 0;
 
-    if (object)
+    if (object && has_given)
         given = pkg_read(&call->given);
-    if (given)
+    if (object && (given || !has_given))
         result = operate(call, object, given);
     Py_XDECREF(object);
     Py_XDECREF(given);

@@ -28,7 +28,8 @@ struct pkg_opening {
 enum pkg_op {
     PKG_OP_NONE,
     PKG_OP_GET,     /* an attribute, whose name is given */
-    PKG_OP_INVOKE,  /* call it: names, or None, and arguments of which the last have these */
+    PKG_OP_INVOKE,  /* call it with the arguments */
+    PKG_OP_NAMED,   /* the same: names, or None, and arguments of which the last have these */
     PKG_OP_SPECIAL, /* call the package's function of that name (_proxies.py), with the same */
     PKG_OP_MEMORY,  /* its memory, in a tuple */
     PKG_OP_TAKE     /* a copy of it; the answer is that of a dispatcher */

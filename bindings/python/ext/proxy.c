@@ -17,8 +17,7 @@ struct proxy {
     struct proxy *next, *prev;
 };
 
-/* Each is a subclass of the one before it, and the last of the first. */
-static PyTypeObject *linked_type, *proxy_type, *buffer_type, *shared_type;
+static PyTypeObject *linked_type, *proxy_type, *shared_type;
 static PyObject *classes;     /* of proxies, by the kinds of their objects */
 static struct proxy *proxies; /* all; with the GIL */
 
@@ -152,9 +151,37 @@ static PyObject *make_bare(PyObject *self, enum pkg_op op)
     return begin(&call, self, op) < 0 ? NULL : make(&call);
 }
 
-static PyObject *invoke(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
+/* The names and their values, in one order. */
+static PyObject *invoke_named(PyObject *self, PyObject *args, PyObject *named)
 {
-    return make_with(self, PKG_OP_INVOKE, names, args, n);
+    PyObject *keys = PyDict_Keys(named), *names = keys ? PyList_AsTuple(keys) : NULL;
+    const Py_ssize_t n = PyTuple_Size(args), count = names ? PyTuple_Size(names) : 0;
+    PyObject **all = PyMem_Malloc((size_t)(n + count) * sizeof *all), *result = NULL;
+
+    for (Py_ssize_t i = 0; all && i < n; i++)
+        all[i] = PyTuple_GetItem(args, i);
+    for (Py_ssize_t i = 0; all && i < count; i++)
+        all[n + i] = PyDict_GetItemWithError(named, PyTuple_GetItem(names, i));
+    if (!all)
+        PyErr_NoMemory();
+    else if (names)
+        result = make_with(self, PKG_OP_NAMED, names, all, n);
+    PyMem_Free(all);
+    Py_XDECREF(keys);
+    Py_XDECREF(names);
+    return result;
+}
+
+static PyObject *invoke(PyObject *self, PyObject *args, PyObject *named)
+{
+    struct pkg_call call;
+
+    if (named && PyDict_Size(named))
+        return invoke_named(self, args, named);
+    if (begin(&call, self, PKG_OP_INVOKE) < 0)
+        return NULL;
+    return pkg_values_add(&call.given, args, PKG_LINKED | PKG_GIVEN) == 1 ? make(&call)
+                                                                          : give_up(&call);
 }
 
 static int need_proxy(PyObject *o)
@@ -480,10 +507,6 @@ static int add_types(PyObject *module)
         {"__weaklistoffset__", T_PYSSIZET, offsetof(struct proxy, weak), READONLY, NULL},
         {NULL, 0, 0, 0, NULL},
     };
-    static PyMethodDef methods[] = {
-        {"_invoke", (PyCFunction)(void (*)(void))invoke, METH_FASTCALL | METH_KEYWORDS, NULL},
-        {NULL, NULL, 0, NULL},
-    };
     PyType_Slot linked[] = {{Py_tp_members, members},
                             {Py_tp_new, (void *)refuse_new},
                             {Py_tp_dealloc, (void *)end_linked},
@@ -495,22 +518,28 @@ static int add_types(PyObject *module)
         "collections.abc and numbers that the object is one of.  The same object has the same "
         "proxy as long as there is one.";
     PyType_Slot proxy[] = {{Py_tp_doc, (void *)doc},
-                           {Py_tp_methods, methods},
                            {Py_tp_getattro, (void *)get_attribute},
                            {Py_tp_setattro, (void *)set_attribute},
                            {Py_tp_traverse, (void *)traverse_linked},
                            {0, NULL}};
+    PyType_Slot callable[] = {
+        {Py_tp_call, (void *)invoke}, {Py_tp_traverse, (void *)traverse_linked}, {0, NULL}};
     PyType_Slot buffer[] = {{Py_bf_getbuffer, (void *)get_memory},
                             {Py_tp_traverse, (void *)traverse_linked},
                             {0, NULL}};
+    PyTypeObject *with_call = NULL, *with_memory = NULL;
     PyType_Slot shared[] = {{Py_tp_traverse, (void *)traverse_linked}, {0, NULL}};
 
     linked_type = add_type(module, "extisolate._extisolate.Linked", NULL, linked);
     if (linked_type)
         proxy_type = add_type(module, "extisolate._extisolate.Proxy", linked_type, proxy);
     if (proxy_type)
-        buffer_type = add_type(module, "extisolate._extisolate.BufferProxy", proxy_type, buffer);
-    if (buffer_type)
+        with_call = add_type(module, "extisolate._extisolate.CallableProxy", proxy_type, callable);
+    if (with_call)
+        with_memory = add_type(module, "extisolate._extisolate.BufferProxy", proxy_type, buffer);
+    Py_XDECREF((PyObject *)with_call);
+    Py_XDECREF((PyObject *)with_memory);
+    if (with_memory)
         shared_type = add_type(module, "extisolate._extisolate.Shared", linked_type, shared);
     return shared_type ? 0 : -1;
 }

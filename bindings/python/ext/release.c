@@ -1,6 +1,7 @@
 #include "bindings/python/ext/release.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "bindings/python/ext/own.h"
@@ -10,6 +11,7 @@ static pthread_cond_t work = PTHREAD_COND_INITIALIZER;
 static struct pkg_export *unreleased;
 static pthread_t releaser;
 static int started, stopping, rung;
+static atomic_int due; /* there is something to release, or to settle */
 
 static _Thread_local int calls; /* that this thread is in */
 
@@ -36,6 +38,7 @@ static void release_all(void)
     e = unreleased;
     unreleased = NULL;
     rung = 0;
+    atomic_store(&due, 0);
     pthread_mutex_unlock(&lock);
     for (; e; e = next) {
         next = e->next;
@@ -71,7 +74,7 @@ void pkg_release_begin(void)
 void pkg_release_end(void)
 {
     calls--;
-    if (started)
+    if (atomic_load_explicit(&due, memory_order_relaxed) && started)
         release_all();
 }
 
@@ -110,6 +113,7 @@ void pkg_release_later(void *arg)
     pthread_mutex_lock(&lock);
     e->next = unreleased;
     unreleased = e;
+    atomic_store(&due, 1);
     if (!calls)
         pthread_cond_signal(&work);
     pthread_mutex_unlock(&lock);
@@ -119,6 +123,7 @@ void pkg_release_ring(void)
 {
     pthread_mutex_lock(&lock);
     rung = 1;
+    atomic_store(&due, 1);
     if (!calls)
         pthread_cond_signal(&work);
     pthread_mutex_unlock(&lock);

@@ -249,7 +249,6 @@ _OWN: dict[str, Any] = {
     "__reduce_ex__": _reduce,
 }
 _FORWARDED: dict[str, Any] = {
-    "__call__": Proxy._invoke,
     "__next__": _forward_next,
     "__exit__": _forward_exit,
     "__aexit__": _forward_aexit,
@@ -275,6 +274,7 @@ _classes: dict[tuple[Any, ...], type] = {}
 
 def _content(module: str, qualname: str, names: tuple[str, ...], hashable: bool) -> dict[str, Any]:
     content = {name: _forwarder(name) for name in ("__str__", "__format__", "__dir__", *names)}
+    content.pop("__call__", None)  # CallableProxy has it
     content.update(_OWN, __slots__=(), __module__=__package__)
     content["__hash__"] = _forwarder("__hash__") if hashable else None
     # So lists are lists, wherever it does not matter how they are made.
@@ -289,9 +289,10 @@ def _class_for(*description: Any) -> type:
     found = _classes.get(description)
     if found is None:
         *what, memory, abstract = description
-        bases = (_extisolate.BufferProxy if memory else Proxy,)
+        bases: tuple[type, ...] = (_extisolate.CallableProxy,) if "__call__" in what[2] else ()
+        bases += (_extisolate.BufferProxy,) if memory else ()
         name = f"Proxy[{what[1]}]"
-        found = type(name, bases, {**_content(*what), "__qualname__": name})
+        found = type(name, bases or (Proxy,), {**_content(*what), "__qualname__": name})
         for base in abstract:
             if base in _ABSTRACT:
                 _ABSTRACT[base].register(found)
