@@ -11,8 +11,7 @@ MACHINE = Path(__file__).with_name("proxy_machine.py")
 def machine(*args):
     return subprocess.run(
         [sys.executable, str(MACHINE), *map(str, args)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+        capture_output=True,
         text=True,
         check=False,
     )
