@@ -308,7 +308,8 @@ EXTI_API size_t extipy_str(struct extipy_values *values, const char *utf8, size_
 EXTI_API size_t extipy_bytes(struct extipy_values *values, const void *bytes, size_t length);
 /* `object` is one of the context that will be called. */
 EXTI_API size_t extipy_object(struct extipy_values *values, struct extipy_object *object);
-/* Arrives as a memoryview of the memory itself. */
+/* Arrives as a memoryview of the memory itself.  BufferError is raised if its items are objects
+ * ("O" in the format) and it is not this context's own. */
 EXTI_API size_t extipy_buffer(struct extipy_values *values, struct extipy_buffer *buffer);
 /* A TUPLE, LIST, SET or DICT with these items, as in struct extipy_value; `items` may be NULL if
  * `count` is 0. */

@@ -32,6 +32,19 @@ struct extipy_buffer *extipy__buffer_new(const struct extipy_view *view)
     return b;
 }
 
+/* PEP 3118: "O" is one, and names of fields are between colons. */
+int extipy__buffer_has_objects(const struct extipy_buffer *b)
+{
+    int in_name = 0;
+
+    for (const char *at = b->view.format; *at; at++) {
+        in_name ^= *at == ':';
+        if (*at == 'O' && !in_name)
+            return 1;
+    }
+    return 0;
+}
+
 static int wrong_info(struct exti_error *err, const char *what)
 {
     return pyrt_fail(err, EXTI_E_ARG, "the buffer's description is wrong: %s", what);

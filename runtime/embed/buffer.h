@@ -20,4 +20,7 @@ struct extipy_buffer {
  * memory. */
 struct extipy_buffer *extipy__buffer_new(const struct extipy_view *view);
 
+/* Whether items are references to Python's objects, which are an interpreter's own. */
+int extipy__buffer_has_objects(const struct extipy_buffer *b);
+
 #endif

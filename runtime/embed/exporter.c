@@ -195,6 +195,11 @@ static struct pyobj *export_buffer(struct extipy_ctx *c, struct extipy_buffer *b
 
     if (!type)
         return NULL;
+    if (extipy__buffer_has_objects(b)) {
+        c->calls.PyErr_SetString(*c->calls.PyExc_BufferError,
+                                 "the buffer has objects of another interpreter in it");
+        return NULL;
+    }
     e = new_exporter(c, b);
     if (!e)
         return c->py.PyErr_NoMemory();

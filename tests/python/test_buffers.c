@@ -287,6 +287,44 @@ static void wrong_descriptions_are_refused(void **state)
     assert_null(extipy_buffer_keep(NULL));
 }
 
+static void objects_of_others_are_refused(void **state)
+{
+    struct extipy_call call = {.size = sizeof call, .function = "builtins:bytes"};
+    struct extipy_buffer_info info = {
+        .size = sizeof info, .data = &info, .length = sizeof(void *), .item_size = sizeof(void *)};
+    const char *const formats[] = {"O", "2O", "T{O:name:}", "T{l:Other:O:name:}"};
+    struct extipy_ctx *c = host_open();
+    struct test *t = *state;
+    struct extipy_values *v;
+    struct extipy_buffer *b;
+    size_t number;
+
+    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
+        info.format = formats[i];
+        assert_ok(extipy_buffer_new(&b, &info, NULL, NULL, &t->err), &t->err);
+        assert_ok(extipy_values_new(&v, &t->err), &t->err);
+        number = extipy_buffer(v, b);
+        call.values = v;
+        call.args = extipy_container(v, EXTIPY_TUPLE, &number, 1);
+        assert_int_equal(extipy_call(c, &call, NULL, NULL, &t->err), EXTIPY_E_RAISED);
+        assert_says(&t->err, "objects of another interpreter");
+        extipy_values_free(v);
+        extipy_buffer_release(b);
+    }
+    info.format = "T{l:Other:}"; /* a name alone */
+    info.shape = NULL;
+    assert_ok(extipy_buffer_new(&b, &info, NULL, NULL, &t->err), &t->err);
+    assert_ok(extipy_values_new(&v, &t->err), &t->err);
+    number = extipy_buffer(v, b);
+    call.function = "builtins:type";
+    call.values = v;
+    call.args = extipy_container(v, EXTIPY_TUPLE, &number, 1);
+    assert_ok(extipy_call(c, &call, NULL, NULL, &t->err), &t->err);
+    extipy_values_free(v);
+    extipy_buffer_release(b);
+    host_close(c);
+}
+
 /* ---- a context's memory ---- */
 
 static const char makes[] =
@@ -588,6 +626,7 @@ int main(void)
         exti_test(items_and_no_dimensions),
         exti_test(who_asks_gets_what_is_asked_for),
         exti_test(wrong_descriptions_are_refused),
+        exti_test(objects_of_others_are_refused),
         exti_test(an_array_is_shared),
         exti_test(memory_of_others_is_not_lent),
         exti_test(c_code_inside_lends_and_borrows),

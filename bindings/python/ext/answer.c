@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 
+#include "bindings/python/ext/memory.h"
 #include "bindings/python/ext/own.h"
 #include "bindings/python/ext/reading.h"
 #include "bindings/python/ext/state.h"
@@ -100,8 +101,22 @@ static PyObject *invoke(PyObject *function, PyObject *first, PyObject *given)
 static PyObject *memory_of(PyObject *object)
 {
     PyObject *view = PyMemoryView_FromObject(object);
+    Py_buffer buffer;
+    int has_objects;
 
-    return view ? Py_BuildValue("(N)", view) : NULL;
+    if (!view)
+        return NULL;
+    if (PyObject_GetBuffer(view, &buffer, PyBUF_FULL_RO) < 0) {
+        Py_DECREF(view);
+        return NULL;
+    }
+    has_objects = pkg_memory_has_objects(buffer.format);
+    PyBuffer_Release(&buffer);
+    if (!has_objects)
+        return Py_BuildValue("(N)", view);
+    Py_DECREF(view);
+    PyErr_SetString(PyExc_BufferError, "the memory has objects in it, which stay where they are");
+    return NULL;
 }
 
 /* CPython remembers where types have what names, if these are interned. */

@@ -169,6 +169,34 @@ static PyObject *readonly_view(PyObject *exporter)
     return readonly;
 }
 
+/* PEP 3118: "O" is one, and names of fields are between colons. */
+int pkg_memory_has_objects(const char *format)
+{
+    int in_name = 0;
+
+    for (const char *at = format; at && *at; at++) {
+        in_name ^= *at == ':';
+        if (*at == 'O' && !in_name)
+            return 1;
+    }
+    return 0;
+}
+
+/* Consumes the buffer. */
+static struct extipy_buffer *without_objects(struct extipy_buffer *buffer)
+{
+    struct extipy_buffer_info info = {.size = sizeof info};
+
+    if (buffer)
+        extipy_buffer_info(buffer, &info);
+    if (!pkg_memory_has_objects(info.format))
+        return buffer;
+    extipy_buffer_release(buffer);
+    PyErr_SetString(PyExc_BufferError,
+                    "memory in which objects are cannot be given to another interpreter");
+    return NULL;
+}
+
 struct extipy_buffer *pkg_memory_export(PyObject *exporter, int readonly)
 {
     struct extipy_buffer *buffer = NULL;
@@ -179,7 +207,7 @@ struct extipy_buffer *pkg_memory_export(PyObject *exporter, int readonly)
         buffer = pkg_state.ctx ? export_context(exporter) : export_main(exporter);
     if (readonly)
         Py_XDECREF(exporter);
-    return buffer;
+    return without_objects(buffer);
 }
 
 PyObject *pkg_memory_import(struct extipy_buffer *buffer)

@@ -8,6 +8,10 @@
 struct extipy_buffer *pkg_memory_export(PyObject *exporter, int readonly);
 PyObject *pkg_memory_import(struct extipy_buffer *buffer); /* it has the buffer protocol */
 
+/* Whether items of that format are references to Python's objects, which are an interpreter's own:
+ * then pkg_memory_export raises BufferError. */
+int pkg_memory_has_objects(const char *format);
+
 /* Makes the type of the main interpreter's views. */
 int pkg_memory_init(void);
 

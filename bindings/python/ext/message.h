@@ -39,7 +39,7 @@ enum pkg_tag {
     PKG_COMPLEX, /* two doubles */
     PKG_SLICE,   /* three objects follow */
     PKG_PACKED,  /* a tuple of the package's follows */
-    PKG_TYPE,    /* one of builtins, by its name */
+    PKG_BUILTIN, /* a class or function of builtins, by its name */
     PKG_ELLIPSIS,
     PKG_NOT_IMPLEMENTED
 };

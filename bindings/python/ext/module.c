@@ -112,11 +112,11 @@ static PyObject *set_dispatch(PyObject *module, PyObject *args)
 /* Those by which it deals with objects of others. */
 static PyObject *set_proxies(PyObject *module, PyObject *args)
 {
-    PyObject *class_for, *special, *failed, *raised, *collect, *is_data, *packed, *unpacked;
+    PyObject *class_for, *special, *failed, *raised, *collect, *data_kind, *packed, *unpacked;
 
     (void)module;
     if (!PyArg_ParseTuple(args, "OOOOOOOO", &class_for, &special, &failed, &raised, &collect,
-                          &is_data, &packed, &unpacked))
+                          &data_kind, &packed, &unpacked))
         return NULL;
     if (!pkg_state.data_types && !(pkg_state.data_types = PyDict_New()))
         return NULL;
@@ -126,7 +126,7 @@ static PyObject *set_proxies(PyObject *module, PyObject *args)
     pkg_state.failed_linked = failed;
     pkg_state.raised = raised;
     pkg_state.collect = collect;
-    pkg_state.is_data = is_data;
+    pkg_state.data_kind = data_kind;
     pkg_state.packed = packed;
     pkg_state.unpacked = unpacked;
     Py_RETURN_NONE;

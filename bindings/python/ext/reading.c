@@ -137,7 +137,7 @@ static PyObject *read_packed(struct reading *r)
     return object;
 }
 
-static PyObject *read_type(struct reading *r)
+static PyObject *read_builtin(struct reading *r)
 {
     Py_ssize_t n;
     const char *text = read_text(r, &n);
@@ -146,7 +146,7 @@ static PyObject *read_type(struct reading *r)
     if (name && (type = pkg_builtin_named(name)))
         Py_INCREF(type);
     else if (name && !PyErr_Occurred())
-        PyErr_Format(PyExc_NameError, "this interpreter has no builtin class %R", name);
+        PyErr_Format(PyExc_NameError, "this interpreter has no builtin %R", name);
     Py_XDECREF(name);
     return type;
 }
@@ -193,8 +193,8 @@ static PyObject *read_at(struct reading *r)
         return read_complex(r);
     case PKG_SLICE:
         return read_slice(r);
-    case PKG_TYPE:
-        return read_type(r);
+    case PKG_BUILTIN:
+        return read_builtin(r);
     case PKG_ELLIPSIS:
         return singleton(Py_Ellipsis);
     case PKG_NOT_IMPLEMENTED:

@@ -9,7 +9,7 @@
 /* Makes the object that was added (values.h), None if it was nothing; NULL: with an exception. */
 PyObject *pkg_read(const struct pkg_message *m);
 
-/* The class of builtins of that name; borrowed.  NULL without an exception: there is none. */
+/* What builtins has of that name; borrowed.  NULL without an exception: there is none. */
 PyObject *pkg_builtin_named(PyObject *name);
 
 #endif

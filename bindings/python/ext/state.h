@@ -13,8 +13,9 @@ struct pkg_state {
     /* The package's functions of these names (_dispatch.py). */
     PyObject *dispatch, *answered, *failed, *adopt_thread;
     /* And those of _proxies.py. */
-    PyObject *class_for, *special, *failed_linked, *raised, *collect, *is_data, *packed, *unpacked;
-    PyObject *data_types;  /* True or False by type, of those that `is_data` was asked about */
+    PyObject *class_for, *special, *failed_linked, *raised, *collect, *data_kind, *packed,
+        *unpacked;
+    PyObject *data_types;  /* what `data_kind` gave, by type */
     struct pkg_heap *heap; /* its objects that others have; NULL: none so far, or any more */
     PyObject *targets;     /* of functions that imports find: "module:qualname" as bytes */
     PyObject *kept;        /* what others keep for this interpreter (_kept.py) */

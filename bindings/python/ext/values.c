@@ -46,41 +46,66 @@ static int can_be_shared(PyObject *view)
     int can = PyObject_GetBuffer(view, &buffer, PyBUF_FULL_RO) == 0;
 
     if (can) {
-        can = !buffer.suboffsets;
+        can = !buffer.suboffsets && !pkg_memory_has_objects(buffer.format);
         PyBuffer_Release(&buffer);
     }
     PyErr_Clear();
     return can;
 }
 
-static int is_builtin_type(PyObject *o)
+/* Functions of builtins that do the same wherever they run. */
+static int is_same_anywhere(PyObject *name)
 {
+    static const char *const names[] = {"abs",  "all",    "any",    "ascii", "bin",  "callable",
+                                        "chr",  "divmod", "hash",   "hex",   "iter", "len",
+                                        "max",  "min",    "next",   "oct",   "ord",  "pow",
+                                        "repr", "round",  "sorted", "sum",   NULL};
+
+    for (size_t i = 0; names[i]; i++)
+        if (PyUnicode_CompareWithASCIIString(name, names[i]) == 0)
+            return 1;
+    return 0;
+}
+
+static int is_builtin(PyObject *o)
+{
+    const int is_type = PyType_Check(o);
     PyObject *name;
     int is;
 
-    if (!PyType_Check(o) || (PyType_GetFlags((PyTypeObject *)o) & Py_TPFLAGS_HEAPTYPE))
+    if (is_type ? (PyType_GetFlags((PyTypeObject *)o) & Py_TPFLAGS_HEAPTYPE) != 0
+                : Py_TYPE(o) != &PyCFunction_Type)
         return 0;
     name = PyObject_GetAttrString(o, "__name__");
-    is = name && pkg_builtin_named(name) == o;
+    is = name && pkg_builtin_named(name) == o && (is_type || is_same_anywhere(name));
     Py_XDECREF(name);
     PyErr_Clear();
     return is;
 }
 
-/* Whether the package has a copy made of objects of this type. */
-static int is_data(PyObject *type)
-{
-    PyObject *known = PyDict_GetItemWithError(pkg_state.data_types, type), *found;
+/* What objects of a type are, as the package says: of which copies are given, or given and got. */
+enum data_kind { OBJECT, DATA, VALUE };
 
-    if (known || PyErr_Occurred())
-        return known ? known == Py_True : 0;
-    found = PyObject_CallFunctionObjArgs(pkg_state.is_data, type, NULL);
-    if (found && PyDict_Size(pkg_state.data_types) >= TYPES_MAX)
-        PyDict_Clear(pkg_state.data_types);
-    if (found)
-        PyDict_SetItem(pkg_state.data_types, type, found);
-    Py_XDECREF(found); /* it is True or False */
-    return found == Py_True;
+static long kind_of_data(PyObject *type)
+{
+    PyObject *known = PyDict_GetItemWithError(pkg_state.data_types, type);
+    long kind = OBJECT;
+
+    if (!known && PyErr_Occurred())
+        return kind;
+    if (known) {
+        Py_INCREF(known);
+    } else {
+        known = PyObject_CallFunctionObjArgs(pkg_state.data_kind, type, NULL);
+        if (known && PyDict_Size(pkg_state.data_types) >= TYPES_MAX)
+            PyDict_Clear(pkg_state.data_types);
+        if (known)
+            PyDict_SetItem(pkg_state.data_types, type, known);
+    }
+    if (known)
+        kind = PyLong_AsLong(known);
+    Py_XDECREF(known);
+    return kind;
 }
 
 static int given_tag(struct looking *l, PyObject *o)
@@ -91,10 +116,21 @@ static int given_tag(struct looking *l, PyObject *o)
         tag = is_new_view(l, o) && can_be_shared(o) ? PKG_VIEW : -1;
     else if (pkg_array_is(o))
         tag = is_new_view(l, o) ? PKG_ARRAY : -1;
-    if (tag < 0)
-        tag = !PyType_Check(o) && is_data((PyObject *)Py_TYPE(o)) ? PKG_PACKED : PKG_OBJECT;
     PyErr_Clear();
     return tag;
+}
+
+static int object_tag(struct looking *l, PyObject *o)
+{
+    const int is_given = l->policy & PKG_GIVEN;
+    int tag = is_given ? given_tag(l, o) : -1;
+    long kind;
+
+    if (tag >= 0)
+        return tag;
+    kind = PyType_Check(o) ? OBJECT : kind_of_data((PyObject *)Py_TYPE(o));
+    PyErr_Clear();
+    return kind == VALUE || (kind == DATA && is_given) ? PKG_PACKED : PKG_OBJECT;
 }
 
 static int linked_tag(struct looking *l, PyObject *o)
@@ -109,9 +145,9 @@ static int linked_tag(struct looking *l, PyObject *o)
         return PKG_ELLIPSIS;
     if (o == Py_NotImplemented)
         return PKG_NOT_IMPLEMENTED;
-    if (is_builtin_type(o))
-        return PKG_TYPE;
-    return l->policy & PKG_GIVEN ? given_tag(l, o) : PKG_OBJECT;
+    if (is_builtin(o))
+        return PKG_BUILTIN;
+    return object_tag(l, o);
 }
 
 /* -1: none that can be added. */
@@ -291,13 +327,13 @@ static int add_complex(struct pkg_message *m, PyObject *o)
     return add_raw(m, PKG_COMPLEX, parts, sizeof parts);
 }
 
-static int add_type(struct pkg_message *m, PyObject *o)
+static int add_builtin(struct pkg_message *m, PyObject *o)
 {
     PyObject *name = PyObject_GetAttrString(o, "__name__");
     PyObject *bytes = name ? PyUnicode_AsUTF8String(name) : NULL;
 
     Py_XDECREF(name);
-    return add_bytes(m, PKG_TYPE, bytes);
+    return add_bytes(m, PKG_BUILTIN, bytes);
 }
 
 static int add_slice(struct pkg_message *m, struct looking *l, PyObject *o, int depth)
@@ -361,8 +397,8 @@ static int add_at(struct pkg_message *m, struct looking *l, PyObject *o, int dep
         return add_complex(m, o);
     case PKG_SLICE:
         return add_slice(m, l, o, depth);
-    case PKG_TYPE:
-        return add_type(m, o);
+    case PKG_BUILTIN:
+        return add_builtin(m, o);
     default:
         return 0;
     }

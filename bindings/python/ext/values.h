@@ -12,7 +12,8 @@ enum pkg_policy {
     PKG_READONLY = 2,
     /* Whatever is not given by value is given as a proxy, and so always is something that can be
      * added: all but what exactly is of None, bool, int, float, complex, str, bytes, tuple, slice,
-     * Ellipsis, NotImplemented, or a class of builtins. */
+     * Ellipsis, NotImplemented, a class of builtins, or some of its functions; and but for what the
+     * package says is a value. */
     PKG_LINKED = 4,
     /* With PKG_LINKED: what an operation is given.  By value are lists, dicts and sets, memory, and
      * whatever the package says is data. */

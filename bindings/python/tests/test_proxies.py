@@ -56,6 +56,9 @@ VALUES = [
     NotImplemented,
     int,
     ValueError,
+    len,
+    datetime.date(2026, 1, 2),
+    decimal.Decimal("1.5"),
 ]
 
 
@@ -67,7 +70,7 @@ def test_these_are_values(interp, value):
     assert got == value
 
 
-@pytest.mark.parametrize("text", ["[]", "{}", "set()", "object()", "type('C', (), {})", "len"])
+@pytest.mark.parametrize("text", ["[]", "{}", "set()", "object()", "type('C', (), {})", "print"])
 def test_these_stay(interp, text):
     got = interp.proxy(text)
     assert isinstance(got, Proxy)
@@ -192,8 +195,8 @@ def test_ones_own_comes_back_as_itself(interp):
 
     mine, kept = Thing(), interp.proxy("[]")
     kept.append(mine)
-    kept.append(len)
-    assert kept[0] is mine and kept[1] is len
+    kept.append(print)
+    assert kept[0] is mine and kept[1] is print
     assert interp.proxy("lambda x: x")(mine) is mine
     listed = [1]
     kept.append(share(listed))
@@ -675,12 +678,27 @@ def test_arrays(interp):
     assert here.tolist() == [[0, 1, 2], [3, 4, 5]]
     here[0, 0] = 9
     assert x[0, 0] == 9 and x.shape == (2, 3) and str(x.dtype) == "float64"
+    assert type(x[0, 0]) is numpy.float64 and type(x.max() > 3) is numpy.bool_
     assert (x + 1).sum() == 30 and x[:, 1].tolist() == interp.proxy("[1.0, 4.0]")
     assert numpy.sum(here * x) == (here**2).sum()
     mine = numpy.ones(3)
     assert x.dot(mine).tolist() == interp.proxy("[12.0, 12.0]")
     x[0] = mine
     assert here[0].tolist() == [1, 1, 1]
+
+
+def test_arrays_of_objects_and_dates(interp):
+    numpy = pytest.importorskip("numpy")
+    interp.exec("import numpy")
+    things = interp.proxy("numpy.array([['a', [1]], [None, 2]], dtype=object)")
+    with pytest.raises(BufferError, match="objects"):
+        memoryview(things)
+    here = numpy.asarray(things)
+    assert here.dtype == object and here.shape == (2, 2)
+    assert here[0, 0] == "a" and here[0, 1] is things[0, 1] and here[1].tolist() == [None, 2]
+    dates = interp.proxy("numpy.array(['2026-01-02', '2026-01-03'], dtype='M8[D]')")
+    assert str(numpy.asarray(dates)[1]) == "2026-01-03"
+    assert numpy.asarray(interp.proxy("numpy.float64(2.5)")) == 2.5
 
 
 def test_what_makes_an_array(interp):

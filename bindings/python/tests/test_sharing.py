@@ -283,3 +283,12 @@ def test_pickled_memory_is_kept_by_its_reader(interp, nothing_lingers):
     while gone() is not None and time.monotonic() < end:
         time.sleep(0.01)
     assert gone() is None
+
+
+def test_memory_of_objects_is_refused(interp):
+    memory = memoryview(numpy.array(["a", None], dtype=object))
+    for given in (memory, [memory]):
+        with pytest.raises(extisolate.NotShareableError, match="objects"):
+            interp.call(work.identity, given)
+    names = numpy.zeros(2, [("Other", "i4")])  # an O in a name is none
+    assert interp.call(work.identity, memoryview(names)).format == "T{i:Other:}"

@@ -70,7 +70,7 @@ def set_proxies(
     failed: Callable[[BaseException], tuple[Any, ...]],
     raised: Callable[..., BaseException],
     collect: Callable[[], int],
-    is_data: Callable[[type], bool],
+    data_kind: Callable[[type], int],
     packed: Callable[[Any], tuple[Any, ...]],
     unpacked: Callable[[bytes, tuple[Any, ...]], Any],
     /,

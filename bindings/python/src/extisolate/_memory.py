@@ -128,6 +128,8 @@ class Sharing:
         self.buffers.append(self._as_asked(buffer.raw()))
 
     def _add_memory(self, memory: memoryview) -> Any:
+        if "O" in "".join(memory.format.split(":")[::2]):  # names of fields are between colons
+            raise TypeError("memory in which objects are belongs to their interpreter")
         if self.policy & COPY:
             return copied_memory, (memory.tobytes(), memory.format, memory.shape, memory.readonly)
         self.memory.append(self._as_asked(memory))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import atexit
 import builtins
 import collections
@@ -27,7 +28,7 @@ _ABSTRACT: dict[str, Any] = {
     name: found
     for module in (collections.abc, numbers)
     for name, found in vars(module).items()
-    if isinstance(found, type) and not name.startswith("_")
+    if isinstance(found, abc.ABCMeta)
 }
 
 # Methods of its type that a proxy does not pass on: those by which an object is made and ended, is
@@ -224,11 +225,23 @@ def _forward_aexit(self: Proxy, _: Any, exception: BaseException | None, __: Any
     return special(self, "__aexit__", *_failure(exception))
 
 
+def _own_array(numpy: Any, remote: Any) -> Any:
+    if remote.dtype.kind in "mM":  # no buffer has these types
+        return numpy.asarray(memoryview(remote.view("i8"))).view(remote.dtype.str)
+    try:
+        return numpy.asarray(memoryview(remote))
+    except BufferError:  # there are objects in it
+        made = numpy.empty(remote.size, object)
+        for i, item in enumerate(remote.ravel()):
+            made[i] = item
+        return made.reshape(remote.shape)
+
+
 def _array(self: Proxy, dtype: Any = None, copy: bool | None = None) -> Any:
     """Make an array of this interpreter, of what is one in the other."""
     import numpy
 
-    made = numpy.asarray(memoryview(special(self, "__array__")))
+    made = _own_array(numpy, special(self, "__array__"))
     if dtype is not None and made.dtype != dtype:
         return made.astype(dtype)
     return made.copy() if copy else made
@@ -303,11 +316,13 @@ def _class_for(*description: Any) -> type:
 # ---- what operations are given ----
 
 
+OBJECT, DATA, VALUE = range(3)
+
 # Types whose objects are values and nothing more, of modules that have no other objects.
 _VALUE_MODULES = frozenset(
     ("datetime", "decimal", "fractions", "ipaddress", "pathlib", "uuid", "zoneinfo")
 )
-_VALUE_TYPES = (
+_COPIED_TYPES = (
     *(list, dict, set, frozenset, range),
     *(collections.OrderedDict, collections.defaultdict, collections.Counter),
 )
@@ -322,13 +337,23 @@ _DATA_METHODS = (
 )
 
 
-def _is_data(cls: type) -> bool:
-    """Tell whether objects of a type are given by value."""
-    if cls in _VALUE_TYPES or cls.__module__ in _VALUE_MODULES:
-        return True
-    if issubclass(cls, (BaseException, enum.Enum)):
-        return True
-    return any(hasattr(cls, name) for name in _DATA_METHODS)
+def _is_number(cls: type) -> bool:
+    """Tell whether it is numpy's type of a number, or of a truth value, a date or a text."""
+    numpy = sys.modules.get("numpy")
+    return (
+        numpy is not None
+        and issubclass(cls, numpy.generic)
+        and not issubclass(cls, (numpy.void, numpy.object_))
+    )
+
+
+def _data_kind(cls: type) -> int:
+    """Tell whether copies are given of objects of a type, and got, too."""
+    if cls.__module__ in _VALUE_MODULES or _is_number(cls):
+        return VALUE
+    if cls in _COPIED_TYPES or issubclass(cls, (BaseException, enum.Enum)):
+        return DATA
+    return DATA if any(hasattr(cls, name) for name in _DATA_METHODS) else OBJECT
 
 
 class _Pickler(pickle.Pickler):
@@ -343,7 +368,7 @@ class _Pickler(pickle.Pickler):
         by_name = cls is type and obj.__module__ == "builtins"
         if by_name or obj is unpack_nested or obj is _memory.take_memory:
             return NotImplemented
-        if not issubclass(cls, (_extisolate.Linked, type)) and _is_data(cls):
+        if not issubclass(cls, (_extisolate.Linked, type)) and _data_kind(cls):
             try:
                 return self._nested(*_pickling.pickled(_memory.wrapped(obj, 0), 0))
             except RecursionError:
@@ -440,7 +465,7 @@ def collect() -> int:
 
 
 _extisolate.set_proxies(
-    _class_for, _apply, _failed, raised, _extisolate.collect, _is_data, _packed, _unpacked
+    _class_for, _apply, _failed, raised, _extisolate.collect, _data_kind, _packed, _unpacked
 )
 atexit.register(_extisolate.end_objects)
 os.register_at_fork(after_in_child=_extisolate.forget_objects)
