@@ -138,7 +138,10 @@ for n in range(10):
     pid, fd = os.forkpty()
     if pid == 0:
         os.execv(sh, ["sh", "-c", "tty >/dev/null && echo terminal"])
-    print(os.read(fd, 100), os.waitpid(pid, 0)[1])
+    line = os.read(fd, 100)
+    while not line.endswith(b"\n"):  # it may come in pieces
+        line += os.read(fd, 100)
+    print(line, os.waitpid(pid, 0)[1])
     os.close(fd), os.close(r), os.close(w)
 END
 $system -W ignore starts.py >plain 2>&1 </dev/null
