@@ -35,11 +35,11 @@ void exti__link_end(struct exti_links *links, uint32_t i)
 
     exti__link_unlist(&links->table, i);
     n->add(links->o.user, l.native, -exti__link_base(links, &l));
-    if (left == 0 && !(l.state & LINK_IS_LIGHT)) {
+    if (left == 0 && !(l.state & (LINK_IS_LIGHT | LINK_LOOSE))) {
         add_dead(links, i, l.native);
         return;
     }
     exti__link_give_back(&links->table, i);
-    if (left == 0)
+    if (left == 0 && (l.state & LINK_IS_LIGHT))
         n->free_light(links->o.user, l.native);
 }

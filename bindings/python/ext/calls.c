@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 
+#include "bindings/python/ext/own.h"
 #include "bindings/python/ext/reading.h"
 #include "bindings/python/ext/release.h"
 #include "bindings/python/ext/values.h"
@@ -57,6 +58,7 @@ int pkg_calls_make(uint64_t id, struct pkg_call *call)
     PyEval_RestoreThread(state);
     pkg_message_clear(&call->given);
     pkg_release_end();
+    pkg_own_settle_rung();
     if (rc == 0)
         return 0;
     pkg_message_clear(&call->answer);

@@ -162,6 +162,8 @@ static size_t sweep(struct pkg_heap *heap)
             ended++;
         }
     }
+    if (ended)
+        pkg_heap_ring(heap);
     return ended;
 }
 
@@ -196,6 +198,8 @@ int pkg_collect(const struct pkg_core *core, size_t *ended, struct exti_error *e
     do
         rc = stop_all(&s, err);
     while (rc == 1);
+    if (rc < 0) /* not again at once */
+        atomic_store(&heaps->most, atomic_load(&heaps->count) + PKG_COLLECT_FROM);
     if (rc == 0) {
         *ended = collect(&s);
         count = atomic_load(&heaps->count);

@@ -73,6 +73,13 @@ static void free_object(struct pkg_object *o)
     free(o);
 }
 
+void pkg_heap_ring(struct pkg_heap *heap)
+{
+    atomic_store(&heap->due, true);
+    if (!atomic_exchange(&heap->rung, true))
+        heap->ring(heap);
+}
+
 /* The record stays until the heap has settled, as the table may lead to it until then. */
 void pkg_object_release(struct pkg_object *o)
 {
@@ -88,8 +95,7 @@ void pkg_object_release(struct pkg_object *o)
         exti_link_died(heap->links, o->number);
         unlist(&heap->alive, o);
         list(&heap->released, o);
-        if (!atomic_exchange(&heap->rung, true))
-            heap->ring(heap);
+        pkg_heap_ring(heap);
     }
     pthread_mutex_unlock(&heap->lock);
     if (!linked)
@@ -150,7 +156,7 @@ static void free_all(struct pkg_object *o)
 
 void pkg_heap_settle_locked(struct pkg_heap *heap)
 {
-    atomic_store(&heap->rung, false);
+    atomic_store(&heap->due, false);
     if (!heap->ended)
         atomic_fetch_sub(&heap->heaps->count, exti_links_settle(heap->links));
     free_all(heap->released);

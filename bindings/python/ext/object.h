@@ -40,7 +40,8 @@ struct pkg_heap {
     struct exti_links *links;
     pthread_mutex_t lock; /* of what follows */
     struct pkg_object *alive, *released;
-    atomic_bool rung;
+    atomic_bool due;  /* there is something to settle */
+    atomic_bool rung; /* and it was asked to */
     bool ended;
 };
 
@@ -75,6 +76,8 @@ void pkg_heap_begin(struct pkg_heap *heap, struct pkg_heaps *heaps);
 /* Ends the links of what was released.  Dead objects wait then (exti_links_next_dead).  With the
  * GIL, as what follows. */
 void pkg_heap_settle(struct pkg_heap *heap);
+/* Has the interpreter settle soon; with the heap's lock. */
+void pkg_heap_ring(struct pkg_heap *heap);
 /* For who has the heap's lock. */
 void pkg_heap_settle_locked(struct pkg_heap *heap);
 void pkg_object_end(struct pkg_object *object); /* its link has ended otherwise */

@@ -10,7 +10,7 @@
  * many. */
 #define KINDS_MAX 4096
 
-static PyObject *kinds; /* numbers by type */
+static PyObject *kinds; /* by the address of a type: a number, and the type */
 static uint32_t last_kind;
 static int ended;
 
@@ -29,7 +29,7 @@ static void leave(int state)
 static void settle(void *unused)
 {
     (void)unused;
-    pkg_own_settle();
+    pkg_own_settle_asked();
 }
 
 static void ring(struct pkg_heap *heap)
@@ -88,20 +88,20 @@ struct pkg_heap *pkg_own_heap(void)
 
 static int kind_of(uint32_t *kind, PyObject *type)
 {
-    PyObject *number = PyDict_GetItemWithError(kinds, type);
-    int rc;
+    PyObject *address = PyLong_FromVoidPtr(type);
+    PyObject *known = address ? PyDict_GetItemWithError(kinds, address) : NULL, *entry = NULL;
+    int rc = address && !PyErr_Occurred() ? 0 : -1;
 
-    if (number) {
-        *kind = (uint32_t)PyLong_AsUnsignedLong(number);
-        return 0;
+    if (known) {
+        *kind = (uint32_t)PyLong_AsUnsignedLong(PyTuple_GetItem(known, 0));
+    } else if (rc == 0) {
+        if (PyDict_Size(kinds) >= KINDS_MAX)
+            PyDict_Clear(kinds);
+        entry = Py_BuildValue("(kO)", (unsigned long)(*kind = ++last_kind), type);
+        rc = entry ? PyDict_SetItem(kinds, address, entry) : -1;
     }
-    if (PyErr_Occurred())
-        return -1;
-    if (PyDict_Size(kinds) >= KINDS_MAX)
-        PyDict_Clear(kinds);
-    number = PyLong_FromUnsignedLong(*kind = ++last_kind);
-    rc = number ? PyDict_SetItem(kinds, type, number) : -1;
-    Py_XDECREF(number);
+    Py_XDECREF(entry);
+    Py_XDECREF(address);
     return rc;
 }
 
@@ -169,8 +169,16 @@ void pkg_own_settle(void)
 
 void pkg_own_settle_rung(void)
 {
-    if (pkg_state.heap && atomic_load_explicit(&pkg_state.heap->rung, memory_order_relaxed))
+    if (pkg_state.heap && atomic_load_explicit(&pkg_state.heap->due, memory_order_relaxed))
         pkg_own_settle();
+}
+
+void pkg_own_settle_asked(void)
+{
+    if (!pkg_state.heap)
+        return;
+    atomic_store(&pkg_state.heap->rung, false);
+    pkg_own_settle();
 }
 
 void pkg_own_end(void)

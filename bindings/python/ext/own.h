@@ -18,6 +18,8 @@ PyObject *pkg_own_object(const struct pkg_object *handle);
 void pkg_own_settle(void);
 /* The same if there are any, which costs nothing otherwise. */
 void pkg_own_settle_rung(void);
+/* The same for who was rung (pkg_heap.ring). */
+void pkg_own_settle_asked(void);
 
 /* Before the interpreter ends.  Proxies of others' objects are to be let go of before. */
 void pkg_own_end(void);

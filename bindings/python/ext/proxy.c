@@ -14,6 +14,7 @@
 struct proxy {
     PyObject_HEAD struct pkg_object *object; /* a reference; NULL: it was let go of */
     PyObject *weak;
+    int counted; /* among the handle's proxies */
     struct proxy *next, *prev;
 };
 
@@ -75,17 +76,18 @@ static void raise_remote(PyObject *answer)
     Py_XDECREF(exception);
 }
 
-static int collect_if_many(void)
+/* What was done is done, whatever becomes of this. */
+static void collect_if_many(void)
 {
     const struct pkg_heaps *heaps = pkg_state.core->heaps;
     PyObject *done;
 
     if (atomic_load_explicit(&heaps->count, memory_order_relaxed) <=
         atomic_load_explicit(&heaps->most, memory_order_relaxed))
-        return 0;
+        return;
     done = PyObject_CallObject(pkg_state.collect, NULL);
     Py_XDECREF(done);
-    return done ? 0 : -1;
+    PyErr_Clear();
 }
 
 /* Makes the call, to which all has been given. */
@@ -105,8 +107,8 @@ static PyObject *make(struct pkg_call *call)
         raise_remote(answer);
         Py_CLEAR(answer);
     }
-    if (answer && collect_if_many() < 0)
-        Py_CLEAR(answer);
+    if (answer)
+        collect_if_many();
     return answer;
 }
 
@@ -325,10 +327,10 @@ static void let_go(struct proxy *p)
         p->prev->next = p->next;
     else
         proxies = p->next;
-    if (pkg_state.heap && handle->heap != pkg_state.heap) {
+    if (pkg_state.heap)
         exti_link_end(pkg_state.heap->links, p);
+    if (p->counted)
         atomic_fetch_sub(&handle->proxies, 1);
-    }
     pkg_object_release(handle);
 }
 
@@ -338,6 +340,9 @@ static void end_linked(PyObject *self)
     freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
 
     PyObject_GC_UnTrack(self);
+    /* Nobody gets it any more, not even callbacks of weak references. */
+    if (pkg_state.heap)
+        exti_link_end(pkg_state.heap->links, self);
     if (as_proxy(self)->weak)
         PyObject_ClearWeakRefs(self);
     let_go(as_proxy(self));
@@ -382,8 +387,6 @@ static PyObject *make_class(struct pkg_object *handle)
     PyObject *asker = new_linked(proxy_type, pkg_object_keep(handle));
     PyObject *name = PyUnicode_FromString("describe"), *description = NULL, *made = NULL;
 
-    if (asker)
-        atomic_fetch_add(&handle->proxies, 1);
     if (asker && name)
         description = make_with(asker, PKG_OP_SPECIAL, NULL, &name, 1);
     if (description)
@@ -437,7 +440,13 @@ static PyObject *make_proxy(struct pkg_heap *heap, struct pkg_object *handle)
     Py_DECREF(class);
     if (!made)
         return NULL;
+    known = find(heap, handle); /* by whatever the collector has called meanwhile */
+    if (known) {
+        Py_DECREF(made);
+        return known;
+    }
     atomic_fetch_add(&handle->proxies, 1);
+    as_proxy(made)->counted = 1;
     if (exti_link_host(heap->links, (exti_host_word)handle, made, EXTI_LINK_LOOSE) < 0) {
         Py_DECREF(made);
         return PyErr_NoMemory();

@@ -44,7 +44,7 @@ static void release_all(void)
         next = e->next;
         pkg_release_now(e);
     }
-    pkg_own_settle_rung();
+    pkg_own_settle_asked();
 }
 
 static void *release_for_others(void *unused)
@@ -124,8 +124,7 @@ void pkg_release_ring(void)
     pthread_mutex_lock(&lock);
     rung = 1;
     atomic_store(&due, 1);
-    if (!calls)
-        pthread_cond_signal(&work);
+    pthread_cond_signal(&work); /* a call may last for long, and others release meanwhile */
     pthread_mutex_unlock(&lock);
 }
 

@@ -88,23 +88,21 @@ enum data_kind { OBJECT, DATA, VALUE };
 
 static long kind_of_data(PyObject *type)
 {
-    PyObject *known = PyDict_GetItemWithError(pkg_state.data_types, type);
+    PyObject *address = PyLong_FromVoidPtr(type), *found = NULL;
+    PyObject *known = address ? PyDict_GetItemWithError(pkg_state.data_types, address) : NULL;
     long kind = OBJECT;
 
-    if (!known && PyErr_Occurred())
-        return kind;
     if (known) {
-        Py_INCREF(known);
-    } else {
-        known = PyObject_CallFunctionObjArgs(pkg_state.data_kind, type, NULL);
-        if (known && PyDict_Size(pkg_state.data_types) >= TYPES_MAX)
+        kind = PyLong_AsLong(PyTuple_GetItem(known, 0));
+    } else if (address && !PyErr_Occurred()) {
+        found = PyObject_CallFunction(pkg_state.data_kind, "O", type);
+        if (found && PyDict_Size(pkg_state.data_types) >= TYPES_MAX)
             PyDict_Clear(pkg_state.data_types);
-        if (known)
-            PyDict_SetItem(pkg_state.data_types, type, known);
+        if (found && PyDict_SetItem(pkg_state.data_types, address, found) == 0)
+            kind = PyLong_AsLong(PyTuple_GetItem(found, 0));
     }
-    if (known)
-        kind = PyLong_AsLong(known);
-    Py_XDECREF(known);
+    Py_XDECREF(found);
+    Py_XDECREF(address);
     return kind;
 }
 

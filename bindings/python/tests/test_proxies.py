@@ -230,6 +230,89 @@ def test_a_weak_reference_ends_with_the_proxy(interp):
     assert weak() is None and ends == [weak]
 
 
+def test_a_callback_gets_a_new_proxy(interp):
+    interp.exec("thing = []")
+    got = []
+    proxy = interp.proxy("thing")
+    weak = weakref.ref(proxy, lambda _: got.append(interp.proxy("thing")))
+    del proxy
+    others = [interp.proxy("[]") for _ in range(50)]
+    assert weak() is None and got[0] is interp.proxy("thing")
+    assert not any(other is got[0] for other in others)
+    got[0].append(1)
+    assert list(interp.proxy("thing")) == [1]
+
+
+def test_a_collection_while_a_proxy_ends(interp):
+    for _ in range(50):
+        proxy = interp.proxy("[[]]")
+        weak = weakref.ref(proxy, lambda _: extisolate.collect())
+        del proxy
+        assert weak() is None
+
+
+def test_a_collector_that_makes_proxies(interp):
+    interp.exec("thing = [[]]")
+    made = []
+
+    def make(phase, info):
+        if phase == "start":
+            made.append(interp.proxy("thing")[0])
+
+    gc.callbacks.append(make)
+    threshold = gc.get_threshold()
+    gc.set_threshold(1)
+    try:
+        for _ in range(100):
+            assert interp.proxy("thing")[0] is interp.proxy("thing")[0]
+            made.clear()
+    finally:
+        gc.set_threshold(*threshold)
+        gc.callbacks.remove(make)
+
+
+def test_types_are_told_apart_by_what_they_are(interp):
+    interp.exec(
+        "class Meta(type):\n"
+        "    def __eq__(self, other): return True\n"
+        "    __hash__ = None\n"
+        "class Callable(metaclass=Meta):\n"
+        "    def __call__(self): return 1\n"
+        "class Sized(metaclass=Meta):\n"
+        "    def __len__(self): return 2\n"
+        "class Descriptor:\n"
+        "    def __get__(self, obj, cls): return lambda *args: args[0] if obj else 1 / 0\n"
+        "class Odd:\n"
+        "    __len__ = staticmethod(lambda: 3)\n"
+        "    __getitem__ = staticmethod(lambda key: key)\n"
+        "    __add__ = classmethod(lambda cls, other: (cls.__name__, other))\n"
+        "    __sub__ = Descriptor()\n"
+    )
+    assert interp.proxy("Callable()")() == 1 and len(interp.proxy("Sized()")) == 2
+    odd = interp.proxy("Odd()")
+    assert odd["key"] == "key" and odd + 1 == ("Odd", 1) and odd - 5 == 5
+
+
+def test_what_was_done_is_told_beside_a_close():
+    a, b = extisolate.create(), extisolate.create()
+    kept, there = a.proxy("[]"), a.proxy("[[] for _ in range(10500)]")
+    all_of_them = list(there)
+    b.exec("import time")
+    sleeper = threading.Thread(target=b.exec, args=("time.sleep(0.5)",))
+    sleeper.start()
+    time.sleep(0.1)
+    closer = threading.Thread(target=b.close, kwargs={"wait": True})
+    closer.start()
+    time.sleep(0.1)
+    for n in range(100):
+        kept.append(n)
+    closer.join()
+    sleeper.join()
+    assert len(kept) == 100
+    del kept, there, all_of_them
+    a.close()
+
+
 def test_the_object_ends_with_its_last_proxy(interp):
     interp.exec(
         "import weakref\n"

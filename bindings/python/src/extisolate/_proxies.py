@@ -47,13 +47,20 @@ _KEPT_BACK = frozenset(name for line in _NOT_PASSED_ON for name in line.split())
 # ---- where the object is ----
 
 
+def _is_method(cls: type, name: str) -> bool:
+    try:
+        return callable(getattr(cls, name, None))
+    except Exception:  # a descriptor that wants an instance
+        return True
+
+
 def _method_names(cls: type) -> tuple[str, ...]:
     found = {name for c in cls.__mro__ if c is not object for name in vars(c)}
     return tuple(
         sorted(
             name
             for name in found - _KEPT_BACK
-            if name[:2] == name[-2:] == "__" and callable(getattr(cls, name, None))
+            if name[:2] == name[-2:] == "__" and _is_method(cls, name)
         )
     )
 
@@ -69,7 +76,12 @@ def _has_memory(obj: Any) -> bool:
 
 
 def _abstract_names(cls: type) -> tuple[str, ...]:
-    return tuple(name for name, abstract in _ABSTRACT.items() if issubclass(cls, abstract))
+    found = []
+    for name, abstract in _ABSTRACT.items():
+        with contextlib.suppress(Exception):  # of a metaclass
+            if issubclass(cls, abstract):
+                found.append(name)
+    return tuple(found)
 
 
 def _describe(obj: Any) -> tuple[Any, ...]:
@@ -141,9 +153,14 @@ _SPECIAL: dict[str, Callable[..., Any]] = {
 def _apply(obj: Any, name: str, *args: Any, **kwargs: Any) -> Any:
     """Do with an object what a method of its proxy is for."""
     how = _SPECIAL.get(name)
-    if how is None:
-        how = getattr(type(obj), name)
-    return how(obj, *args, **kwargs)
+    if how is not None:
+        return how(obj, *args, **kwargs)
+    for cls in type(obj).__mro__:
+        if name in vars(cls):
+            method = vars(cls)[name]
+            bind = getattr(type(method), "__get__", None)
+            return (method if bind is None else bind(method, obj, type(obj)))(*args, **kwargs)
+    raise AttributeError(f"type object {type(obj).__name__!r} has no attribute {name!r}")
 
 
 def _builtin_base(cls: type) -> str:
@@ -178,7 +195,7 @@ def raised(*failure: Any) -> BaseException:
     from ._interpreters import ExecutionFailed
 
     _, module, qualname, text, formatted, pickled, *more = failure
-    base, args = more or ("Exception", None)
+    base, args = more or (qualname if module == "builtins" else "Exception", None)
     remote = _dispatch.remote(module, qualname, text, formatted, pickled)
     exception: BaseException | None = None
     with contextlib.suppress(Exception):
@@ -347,8 +364,12 @@ def _is_number(cls: type) -> bool:
     )
 
 
-def _data_kind(cls: type) -> int:
-    """Tell whether copies are given of objects of a type, and got, too."""
+def _data_kind(cls: type) -> tuple[int, type]:
+    """Tell whether copies are given of objects of a type, and got, too; and keep the type."""
+    return _kind(cls), cls
+
+
+def _kind(cls: type) -> int:
     if cls.__module__ in _VALUE_MODULES or _is_number(cls):
         return VALUE
     if cls in _COPIED_TYPES or issubclass(cls, (BaseException, enum.Enum)):
@@ -365,10 +386,10 @@ class _Pickler(pickle.Pickler):
 
     def reducer_override(self, obj: Any) -> Any:
         cls = type(obj)
-        by_name = cls is type and obj.__module__ == "builtins"
+        by_name = cls is type and getattr(builtins, obj.__name__, None) is obj
         if by_name or obj is unpack_nested or obj is _memory.take_memory:
             return NotImplemented
-        if not issubclass(cls, (_extisolate.Linked, type)) and _data_kind(cls):
+        if not issubclass(cls, (_extisolate.Linked, type)) and _kind(cls):
             try:
                 return self._nested(*_pickling.pickled(_memory.wrapped(obj, 0), 0))
             except RecursionError:
