@@ -11,9 +11,9 @@ CALLED_BACK = {
     *("DataFrame.sort_index", "DataFrame.sort_values", "DataFrame.transform"),
 }
 MODULES = {
-    "fractions": 13,
-    "collections": 65,
-    "heapq": 2,
+    "fractions": 5,
+    "collections": 30,
+    "heapq": 1,
     "pandas.core.series": 300,
     "sklearn.linear_model._base": 5,
     "sklearn.svm._classes": 20,
