@@ -9,6 +9,7 @@
 #include "bindings/python/ext/collect.h"
 #include "bindings/python/ext/holds.h"
 #include "bindings/python/ext/interrupt.h"
+#include "bindings/python/ext/linked.h"
 #include "bindings/python/ext/memory.h"
 #include "bindings/python/ext/output.h"
 #include "bindings/python/ext/own.h"
@@ -166,7 +167,7 @@ static PyObject *end_objects(PyObject *module, PyObject *unused)
 {
     (void)module;
     (void)unused;
-    pkg_proxy_end_all(0);
+    pkg_linked_end_all(0);
     pkg_own_end();
     Py_RETURN_NONE;
 }
@@ -175,7 +176,7 @@ static PyObject *forget_objects(PyObject *module, PyObject *unused)
 {
     (void)module;
     (void)unused;
-    pkg_proxy_end_all(1);
+    pkg_linked_end_all(1);
     pkg_own_forked();
     Py_RETURN_NONE;
 }
@@ -509,7 +510,7 @@ static PyMethodDef methods[] = {
     {"queue_get", pkg_calls_get, METH_VARARGS, NULL},
     {"queue_count", count_queue, METH_VARARGS, NULL},
     {"set_proxies", set_proxies, METH_VARARGS, NULL},
-    {"share", pkg_proxy_share, METH_VARARGS, NULL},
+    {"share", pkg_linked_share, METH_VARARGS, NULL},
     {"special", (PyCFunction)(void (*)(void))pkg_proxy_special, METH_FASTCALL | METH_KEYWORDS,
      NULL},
     {"copy", pkg_proxy_copy, METH_O, NULL},

@@ -70,6 +70,7 @@ static int prepare(void)
     }
     if (!kinds && !(kinds = PyDict_New()))
         return -1;
+    pkg_release_also(pkg_own_settle_asked);
     if (!pkg_state.ctx && !pkg_release_start())
         return -1;
     module = PyImport_ImportModule("extisolate._proxies");

@@ -5,43 +5,11 @@
 #include <structmember.h>
 
 #include "bindings/python/ext/calls.h"
-#include "bindings/python/ext/own.h"
+#include "bindings/python/ext/linked.h"
 #include "bindings/python/ext/reading.h"
 #include "bindings/python/ext/values.h"
 
-/* An instance of a class in Python that is made for the type of the object, or for one's own object
- * of the class that stands for it. */
-struct proxy {
-    PyObject_HEAD struct pkg_object *object; /* a reference; NULL: it was let go of */
-    PyObject *weak;
-    int counted; /* among the handle's proxies */
-    struct proxy *next, *prev;
-};
-
-static PyTypeObject *linked_type, *proxy_type, *shared_type;
-static PyObject *classes;     /* of proxies, by the kinds of their objects */
-static struct proxy *proxies; /* all; with the GIL */
-
-static struct proxy *as_proxy(PyObject *o)
-{
-    return (struct proxy *)(void *)o;
-}
-
-int pkg_proxy_is(PyObject *o)
-{
-    return linked_type && PyObject_TypeCheck(o, linked_type);
-}
-
-struct pkg_object *pkg_proxy_handle(PyObject *o)
-{
-    struct pkg_object *handle = as_proxy(o)->object;
-
-    if (!handle)
-        PyErr_SetString(PyExc_ReferenceError,
-                        "the object is of an interpreter that this one has outlived, or of the "
-                        "process that this one was forked from");
-    return handle;
-}
+static PyTypeObject *proxy_type;
 
 /* ---- calls ----------------------------------------------------------------------------------- */
 
@@ -53,7 +21,7 @@ static int begin(struct pkg_call *call, PyObject *self, enum pkg_op op)
     call->policy = PKG_LINKED;
     call->unread = 0;
     pkg_message_init(&call->given);
-    call->object = pkg_object_keep(pkg_proxy_handle(self));
+    call->object = pkg_object_keep(pkg_linked_handle(self));
     return call->object ? 0 : -1;
 }
 
@@ -208,9 +176,9 @@ PyObject *pkg_proxy_special(PyObject *module, PyObject *const *args, Py_ssize_t 
 PyObject *pkg_proxy_copy(PyObject *module, PyObject *proxy)
 {
     (void)module;
-    if (need_proxy(proxy) < 0 || !pkg_proxy_handle(proxy))
+    if (need_proxy(proxy) < 0 || !pkg_linked_handle(proxy))
         return NULL;
-    if (!as_proxy(proxy)->object->copies) {
+    if (!pkg_linked_handle(proxy)->copies) {
         PyErr_SetString(PyExc_TypeError, "the object was shared with copies=False");
         return NULL;
     }
@@ -222,11 +190,11 @@ PyObject *pkg_proxy_home(PyObject *module, PyObject *proxy)
     const struct pkg_object *handle;
 
     (void)module;
-    if (!pkg_proxy_is(proxy)) {
+    if (!pkg_linked_is(proxy)) {
         PyErr_SetString(PyExc_TypeError, "it is no proxy");
         return NULL;
     }
-    handle = pkg_proxy_handle(proxy);
+    handle = pkg_linked_handle(proxy);
     return handle ? PyLong_FromUnsignedLongLong(handle->heap->id) : NULL;
 }
 
@@ -293,201 +261,12 @@ static int get_memory(PyObject *self, Py_buffer *view, int flags)
     return rc;
 }
 
-/* ---- life ------------------------------------------------------------------------------------ */
-
-/* Consumes the reference to the handle. */
-static PyObject *new_linked(PyTypeObject *type, struct pkg_object *handle)
-{
-    allocfunc allocate = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
-    PyObject *o = allocate(type, 0);
-    struct proxy *p = as_proxy(o);
-
-    if (!o) {
-        pkg_object_release(handle);
-        return NULL;
-    }
-    p->object = handle;
-    p->next = proxies;
-    if (p->next)
-        p->next->prev = p;
-    proxies = p;
-    return o;
-}
-
-static void let_go(struct proxy *p)
-{
-    struct pkg_object *handle = p->object;
-
-    if (!handle)
-        return;
-    p->object = NULL;
-    if (p->next)
-        p->next->prev = p->prev;
-    if (p->prev)
-        p->prev->next = p->next;
-    else
-        proxies = p->next;
-    if (pkg_state.heap)
-        exti_link_end(pkg_state.heap->links, p);
-    if (p->counted)
-        atomic_fetch_sub(&handle->proxies, 1);
-    pkg_object_release(handle);
-}
-
-static void end_linked(PyObject *self)
-{
-    PyTypeObject *type = Py_TYPE(self);
-    freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
-
-    PyObject_GC_UnTrack(self);
-    /* Nobody gets it any more, not even callbacks of weak references. */
-    if (pkg_state.heap)
-        exti_link_end(pkg_state.heap->links, self);
-    if (as_proxy(self)->weak)
-        PyObject_ClearWeakRefs(self);
-    let_go(as_proxy(self));
-    release(self);
-    Py_DECREF(type);
-}
-
-/* What it is of is in another heap, and no collector of this one follows it. */
-static int traverse_linked(PyObject *self, visitproc visit, void *arg)
-{
-    Py_VISIT(Py_TYPE(self));
-    return 0;
-}
-
 static PyObject *refuse_new(PyTypeObject *type, PyObject *args, PyObject *named)
 {
     (void)args;
     (void)named;
     PyErr_Format(PyExc_TypeError, "%R is made by Interpreter.proxy() and share()", type);
     return NULL;
-}
-
-void pkg_proxy_end_all(int forked)
-{
-    while (proxies) {
-        if (forked)
-            pkg_object_keep(proxies->object);
-        let_go(proxies);
-    }
-}
-
-/* ---- proxies of handles ---------------------------------------------------------------------- */
-
-static PyObject *key_of(const struct pkg_object *handle)
-{
-    return PyLong_FromUnsignedLongLong((unsigned long long)handle->heap->id << 32 | handle->kind);
-}
-
-/* Asks the interpreter that has the type. */
-static PyObject *make_class(struct pkg_object *handle)
-{
-    PyObject *asker = new_linked(proxy_type, pkg_object_keep(handle));
-    PyObject *name = PyUnicode_FromString("describe"), *description = NULL, *made = NULL;
-
-    if (asker && name)
-        description = make_with(asker, PKG_OP_SPECIAL, NULL, &name, 1);
-    if (description)
-        made = PyObject_CallObject(pkg_state.class_for, description);
-    Py_XDECREF(description);
-    Py_XDECREF(name);
-    Py_XDECREF(asker);
-    return made;
-}
-
-#define CLASSES_MAX 4096
-
-/* Borrowed. */
-static PyObject *class_of(struct pkg_object *handle)
-{
-    PyObject *key = key_of(handle);
-    PyObject *class = key ? PyDict_GetItemWithError(classes, key) : NULL;
-
-    if (key && !class && !PyErr_Occurred()) {
-        class = make_class(handle);
-        if (class && PyDict_Size(classes) >= CLASSES_MAX)
-            PyDict_Clear(classes);
-        if (class && PyDict_SetItem(classes, key, class) < 0)
-            Py_CLEAR(class);
-        Py_XDECREF(class);
-    }
-    Py_XDECREF(key);
-    return class;
-}
-
-/* A new reference; NULL without an exception: there is none. */
-static PyObject *find(const struct pkg_heap *heap, const struct pkg_object *handle)
-{
-    PyObject *known = exti_link_from_host(heap->links, (exti_host_word)handle);
-
-    Py_XINCREF(known);
-    return known;
-}
-
-static PyObject *make_proxy(struct pkg_heap *heap, struct pkg_object *handle)
-{
-    PyObject *class = class_of(handle), *known, *made;
-
-    if (!class)
-        return NULL;
-    known = find(heap, handle); /* by another thread, while the other interpreter was asked */
-    if (known)
-        return known;
-    Py_INCREF(class);
-    made = new_linked((PyTypeObject *)class, pkg_object_keep(handle));
-    Py_DECREF(class);
-    if (!made)
-        return NULL;
-    known = find(heap, handle); /* by whatever the collector has called meanwhile */
-    if (known) {
-        Py_DECREF(made);
-        return known;
-    }
-    atomic_fetch_add(&handle->proxies, 1);
-    as_proxy(made)->counted = 1;
-    if (exti_link_host(heap->links, (exti_host_word)handle, made, EXTI_LINK_LOOSE) < 0) {
-        Py_DECREF(made);
-        return PyErr_NoMemory();
-    }
-    return made;
-}
-
-PyObject *pkg_proxy_of(struct pkg_object *handle)
-{
-    struct pkg_heap *heap = pkg_own_heap();
-    PyObject *known;
-
-    if (!heap)
-        return NULL;
-    if (handle->heap == heap)
-        return pkg_own_object(handle);
-    known = find(heap, handle);
-    return known ? known : make_proxy(heap, handle);
-}
-
-/* ---- one's own objects ----------------------------------------------------------------------- */
-
-PyObject *pkg_proxy_share(PyObject *module, PyObject *args)
-{
-    struct pkg_object *handle;
-    PyObject *object;
-    int copies;
-
-    (void)module;
-    if (!PyArg_ParseTuple(args, "Op", &object, &copies))
-        return NULL;
-    if (pkg_proxy_is(object)) {
-        Py_INCREF(object);
-        return object;
-    }
-    handle = pkg_own_handle(object);
-    if (!handle)
-        return NULL;
-    if (!copies)
-        handle->copies = false;
-    return new_linked(shared_type, handle);
 }
 
 /* ---- types ----------------------------------------------------------------------------------- */
@@ -510,7 +289,7 @@ static PyTypeObject *add_type(PyObject *module, const char *name, PyTypeObject *
     return (PyTypeObject *)type;
 }
 
-static int add_types(PyObject *module)
+int pkg_proxy_add(PyObject *module)
 {
     static PyMemberDef members[] = {
         {"__weaklistoffset__", T_PYSSIZET, offsetof(struct proxy, weak), READONLY, NULL},
@@ -518,8 +297,8 @@ static int add_types(PyObject *module)
     };
     PyType_Slot linked[] = {{Py_tp_members, members},
                             {Py_tp_new, (void *)refuse_new},
-                            {Py_tp_dealloc, (void *)end_linked},
-                            {Py_tp_traverse, (void *)traverse_linked},
+                            {Py_tp_dealloc, (void *)pkg_linked_dealloc},
+                            {Py_tp_traverse, (void *)pkg_linked_traverse},
                             {0, NULL}};
     static const char doc[] =
         "What stands for an object of another interpreter, which stays there.\n\n"
@@ -529,15 +308,15 @@ static int add_types(PyObject *module)
     PyType_Slot proxy[] = {{Py_tp_doc, (void *)doc},
                            {Py_tp_getattro, (void *)get_attribute},
                            {Py_tp_setattro, (void *)set_attribute},
-                           {Py_tp_traverse, (void *)traverse_linked},
+                           {Py_tp_traverse, (void *)pkg_linked_traverse},
                            {0, NULL}};
     PyType_Slot callable[] = {
-        {Py_tp_call, (void *)invoke}, {Py_tp_traverse, (void *)traverse_linked}, {0, NULL}};
+        {Py_tp_call, (void *)invoke}, {Py_tp_traverse, (void *)pkg_linked_traverse}, {0, NULL}};
     PyType_Slot buffer[] = {{Py_bf_getbuffer, (void *)get_memory},
-                            {Py_tp_traverse, (void *)traverse_linked},
+                            {Py_tp_traverse, (void *)pkg_linked_traverse},
                             {0, NULL}};
-    PyTypeObject *with_call = NULL, *with_memory = NULL;
-    PyType_Slot shared[] = {{Py_tp_traverse, (void *)traverse_linked}, {0, NULL}};
+    PyTypeObject *linked_type, *with_call = NULL, *with_memory = NULL, *shared_type = NULL;
+    PyType_Slot shared[] = {{Py_tp_traverse, (void *)pkg_linked_traverse}, {0, NULL}};
 
     linked_type = add_type(module, "extisolate._extisolate.Linked", NULL, linked);
     if (linked_type)
@@ -550,12 +329,5 @@ static int add_types(PyObject *module)
     Py_XDECREF((PyObject *)with_memory);
     if (with_memory)
         shared_type = add_type(module, "extisolate._extisolate.Shared", linked_type, shared);
-    return shared_type ? 0 : -1;
-}
-
-int pkg_proxy_add(PyObject *module)
-{
-    if (!classes && !(classes = PyDict_New()))
-        return -1;
-    return add_types(module);
+    return shared_type ? pkg_linked_begin(linked_type, proxy_type, shared_type) : -1;
 }

@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "bindings/python/ext/arrays.h"
+#include "bindings/python/ext/linked.h"
 #include "bindings/python/ext/memory.h"
-#include "bindings/python/ext/proxy.h"
 
 PyObject *pkg_builtin_named(PyObject *name)
 {
@@ -186,7 +186,7 @@ static PyObject *read_at(struct reading *r)
     case PKG_ARRAY:
         return read_memory(r, tag);
     case PKG_OBJECT:
-        return pkg_proxy_of(r->m->objects[read_size(r)]);
+        return pkg_linked_object(r->m->objects[read_size(r)]);
     case PKG_PACKED:
         return read_packed(r);
     case PKG_COMPLEX:

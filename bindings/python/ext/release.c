@@ -4,13 +4,12 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#include "bindings/python/ext/own.h"
-
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* innermost */
 static pthread_cond_t work = PTHREAD_COND_INITIALIZER;
 static struct pkg_export *unreleased;
 static pthread_t releaser;
 static int started, stopping, rung;
+static void (*also)(void);
 static atomic_int due; /* there is something to release, or to settle */
 
 static _Thread_local int calls; /* that this thread is in */
@@ -44,7 +43,8 @@ static void release_all(void)
         next = e->next;
         pkg_release_now(e);
     }
-    pkg_own_settle_asked();
+    if (also)
+        also();
 }
 
 static void *release_for_others(void *unused)
@@ -117,6 +117,11 @@ void pkg_release_later(void *arg)
     if (!calls)
         pthread_cond_signal(&work);
     pthread_mutex_unlock(&lock);
+}
+
+void pkg_release_also(void (*function)(void))
+{
+    also = function;
 }
 
 void pkg_release_ring(void)

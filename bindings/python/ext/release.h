@@ -12,7 +12,9 @@ struct pkg_export {
 
 /* With the GIL: starts the thread, unless there is one.  0: with an exception. */
 int pkg_release_start(void);
-/* Has it settle what was released of objects (own.h); any thread, never waits. */
+/* What the thread is to do when it is rung, beside releasing; with the GIL. */
+void pkg_release_also(void (*function)(void));
+/* Has it do that soon; any thread, never waits. */
 void pkg_release_ring(void);
 
 /* With the GIL.  NULL: with an exception. */

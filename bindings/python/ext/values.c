@@ -3,9 +3,9 @@
 #include <string.h>
 
 #include "bindings/python/ext/arrays.h"
+#include "bindings/python/ext/linked.h"
 #include "bindings/python/ext/memory.h"
 #include "bindings/python/ext/own.h"
-#include "bindings/python/ext/proxy.h"
 #include "bindings/python/ext/reading.h"
 
 /* Deeper ones are left to pickle, which has its own limit. */
@@ -133,7 +133,7 @@ static int object_tag(struct looking *l, PyObject *o)
 
 static int linked_tag(struct looking *l, PyObject *o)
 {
-    if (pkg_proxy_is(o))
+    if (pkg_linked_is(o))
         return PKG_OBJECT;
     if (PyComplex_CheckExact(o))
         return PKG_COMPLEX;
@@ -171,7 +171,7 @@ static int tag_of(struct looking *l, PyObject *o)
         return is_new_view(l, o) && can_be_shared(o) ? PKG_VIEW : -1;
     if (pkg_array_is(o))
         return is_new_view(l, o) ? PKG_ARRAY : -1;
-    return pkg_proxy_is(o) ? PKG_OBJECT : -1;
+    return pkg_linked_is(o) ? PKG_OBJECT : -1;
 }
 
 static int plain_at(struct looking *l, PyObject *o, int depth)
@@ -294,7 +294,7 @@ static int add_at(struct pkg_message *m, struct looking *l, PyObject *o, int dep
 static int add_handle(struct pkg_message *m, PyObject *o)
 {
     struct pkg_object *handle =
-        pkg_proxy_is(o) ? pkg_object_keep(pkg_proxy_handle(o)) : pkg_own_handle(o);
+        pkg_linked_is(o) ? pkg_object_keep(pkg_linked_handle(o)) : pkg_own_handle(o);
     size_t index = m->object_count;
 
     if (!handle)

@@ -25,10 +25,11 @@ from ._extisolate import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from ._dispatch import ExecutionFailed
     from ._interpreters import (
-        ExecutionFailed,
         Interpreter,
         Proof,
+        collect,
         create,
         get_current,
         get_main,
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     )
     from ._pickling import NotShareableError
     from ._pool import BrokenInterpreterPool, InterpreterPoolExecutor
-    from ._proxies import collect, copied, share
+    from ._proxies import copied, share
     from ._queues import (
         Queue,
         QueueEmpty,
@@ -51,17 +52,18 @@ if TYPE_CHECKING:
 
 # Imported when they are first asked for: interpreters need few of them, and start the sooner.
 _MODULES = {
+    "_dispatch": ("ExecutionFailed",),
     "_interpreters": (
-        "ExecutionFailed",
         "Interpreter",
         "Proof",
+        "collect",
         "create",
         "get_current",
         "get_main",
         "list_all",
     ),
     "_pickling": ("NotShareableError",),
-    "_proxies": ("collect", "copied", "share"),
+    "_proxies": ("copied", "share"),
     "_pool": ("BrokenInterpreterPool", "InterpreterPoolExecutor"),
     "_queues": (
         "Queue",

@@ -8,6 +8,7 @@ import threading
 from types import BuiltinFunctionType, FunctionType, SimpleNamespace
 
 from . import _extisolate, _functions
+from ._extisolate import InterpreterError
 from ._message import PICKLED, PLAIN
 
 TYPE_CHECKING = False
@@ -181,6 +182,26 @@ def run_code(code: bytes) -> None:
 def set_main(names: dict[str, Any]) -> None:
     """Set variables of the module ``__main__``."""
     vars(sys.modules["__main__"]).update(names)
+
+
+class ExecutionFailed(InterpreterError):
+    """An exception that nobody caught in the interpreter where it was raised.
+
+    ``excinfo`` has its ``type`` (``__name__``, ``__qualname__``, ``__module__``), ``msg``,
+    ``formatted``, and ``errdisplay``: the traceback as Python prints it.
+    """
+
+    def __init__(self, excinfo: SimpleNamespace) -> None:
+        super().__init__(excinfo.formatted)
+        self.excinfo = excinfo
+
+    def __str__(self) -> str:
+        return (
+            f"{self.excinfo.formatted}\n\nUncaught in the interpreter:\n\n{self.excinfo.errdisplay}"
+        )
+
+    def __reduce__(self) -> Any:
+        return type(self), (self.excinfo,)
 
 
 class Remote:

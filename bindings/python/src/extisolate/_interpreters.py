@@ -14,6 +14,7 @@ import weakref
 from typing import TYPE_CHECKING, Any, Callable, ClassVar, NamedTuple
 
 from . import _dispatch, _extisolate, _kept, _memory, _output, _pickling, _settings
+from ._dispatch import ExecutionFailed
 from ._extisolate import InterpreterError, InterpreterNotFoundError
 from ._numbered import Numbered
 from ._settings import Settings
@@ -22,26 +23,6 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 _MAIN = 0
-
-
-class ExecutionFailed(InterpreterError):
-    """An exception that nobody caught in the interpreter where it was raised.
-
-    ``excinfo`` has its ``type`` (``__name__``, ``__qualname__``, ``__module__``), ``msg``,
-    ``formatted``, and ``errdisplay``: the traceback as Python prints it.
-    """
-
-    def __init__(self, excinfo: types.SimpleNamespace) -> None:
-        super().__init__(excinfo.formatted)
-        self.excinfo = excinfo
-
-    def __str__(self) -> str:
-        return (
-            f"{self.excinfo.formatted}\n\nUncaught in the interpreter:\n\n{self.excinfo.errdisplay}"
-        )
-
-    def __reduce__(self) -> Any:
-        return type(self), (self.excinfo,)
 
 
 class Proof(NamedTuple):
@@ -317,6 +298,26 @@ def list_all() -> list[Interpreter]:
         except InterpreterNotFoundError:  # it was closed meanwhile
             continue
     return found
+
+
+def collect() -> int:
+    """End objects that nothing but circles through several interpreters refers to.
+
+    Such as an object here that has a proxy of an object there, which has a proxy of the former one.
+    Gives how many objects with proxies those were.  It stops all interpreters for some
+    milliseconds, and happens by itself when the number of objects with proxies has doubled.
+
+    InterpreterError: an interpreter is being closed by another thread.
+    """
+    from . import _proxies
+
+    ended = _extisolate.collect()
+    for interpreter in list_all():
+        try:
+            interpreter.call(_proxies.settle)
+        except InterpreterError:  # it was closed meanwhile
+            continue
+    return ended
 
 
 def _end() -> None:

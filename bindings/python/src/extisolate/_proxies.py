@@ -192,8 +192,6 @@ def _made(pickled: bytes | None, base: type, text: str, args: tuple[Any, ...] | 
 
 def raised(*failure: Any) -> BaseException:
     """Give the exception to raise for one of another interpreter, which is its cause."""
-    from ._interpreters import ExecutionFailed
-
     _, module, qualname, text, formatted, pickled, *more = failure
     base, args = more or (qualname if module == "builtins" else "Exception", None)
     remote = _dispatch.remote(module, qualname, text, formatted, pickled)
@@ -203,7 +201,7 @@ def raised(*failure: Any) -> BaseException:
         exception = made if isinstance(made, BaseException) else None
     if exception is None:
         exception = Exception(remote.excinfo.formatted)
-    exception.__cause__ = ExecutionFailed(remote.excinfo)
+    exception.__cause__ = _dispatch.ExecutionFailed(remote.excinfo)
     return exception
 
 
@@ -314,8 +312,9 @@ def _content(module: str, qualname: str, names: tuple[str, ...], hashable: bool)
     return content
 
 
-def _class_for(*description: Any) -> type:
-    """Give the class of proxies of objects that are described so."""
+def _class_for(asker: Proxy) -> type:
+    """Give the class of proxies of such objects as this is a proxy of, but without methods."""
+    description = special(asker, "describe")
     found = _classes.get(description)
     if found is None:
         *what, memory, abstract = description
@@ -463,26 +462,6 @@ def settle() -> None:
     _extisolate.settle()
     gc.collect()
     _extisolate.settle()
-
-
-def collect() -> int:
-    """End objects that nothing but circles through several interpreters refers to.
-
-    Such as an object here that has a proxy of an object there, which has a proxy of the former one.
-    Gives how many objects with proxies those were.  It stops all interpreters for some
-    milliseconds, and happens by itself when the number of objects with proxies has doubled.
-
-    InterpreterError: an interpreter is being closed by another thread.
-    """
-    from ._interpreters import list_all
-
-    ended = _extisolate.collect()
-    for interpreter in list_all():
-        try:
-            interpreter.call(settle)
-        except InterpreterError:  # it was closed meanwhile
-            continue
-    return ended
 
 
 _extisolate.set_proxies(

@@ -1,0 +1,223 @@
+#include "bindings/python/ext/linked.h"
+
+#include "bindings/python/ext/own.h"
+#include "bindings/python/ext/state.h"
+
+static PyTypeObject *linked_type, *proxy_type, *shared_type;
+static PyObject *classes;     /* of proxies, by the kinds of their objects */
+static struct proxy *proxies; /* all; with the GIL */
+
+static struct proxy *as_proxy(PyObject *o)
+{
+    return (struct proxy *)(void *)o;
+}
+
+int pkg_linked_is(PyObject *o)
+{
+    return linked_type && PyObject_TypeCheck(o, linked_type);
+}
+
+struct pkg_object *pkg_linked_handle(PyObject *o)
+{
+    struct pkg_object *handle = as_proxy(o)->object;
+
+    if (!handle)
+        PyErr_SetString(PyExc_ReferenceError,
+                        "the object is of an interpreter that this one has outlived, or of the "
+                        "process that this one was forked from");
+    return handle;
+}
+
+int pkg_linked_begin(PyTypeObject *linked, PyTypeObject *proxy, PyTypeObject *shared)
+{
+    linked_type = linked;
+    proxy_type = proxy;
+    shared_type = shared;
+    if (!classes)
+        classes = PyDict_New();
+    return classes ? 0 : -1;
+}
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
+/* Consumes the reference to the handle. */
+static PyObject *new_linked(PyTypeObject *type, struct pkg_object *handle)
+{
+    allocfunc allocate = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
+    PyObject *o = allocate(type, 0);
+    struct proxy *p = as_proxy(o);
+
+    if (!o) {
+        pkg_object_release(handle);
+        return NULL;
+    }
+    p->object = handle;
+    p->next = proxies;
+    if (p->next)
+        p->next->prev = p;
+    proxies = p;
+    return o;
+}
+
+static void let_go(struct proxy *p)
+{
+    struct pkg_object *handle = p->object;
+
+    if (!handle)
+        return;
+    p->object = NULL;
+    if (p->next)
+        p->next->prev = p->prev;
+    if (p->prev)
+        p->prev->next = p->next;
+    else
+        proxies = p->next;
+    if (pkg_state.heap)
+        exti_link_end(pkg_state.heap->links, p);
+    if (p->counted)
+        atomic_fetch_sub(&handle->proxies, 1);
+    pkg_object_release(handle);
+}
+
+void pkg_linked_dealloc(PyObject *self)
+{
+    PyTypeObject *type = Py_TYPE(self);
+    freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
+
+    PyObject_GC_UnTrack(self);
+    /* Nobody gets it any more, not even callbacks of weak references. */
+    if (pkg_state.heap)
+        exti_link_end(pkg_state.heap->links, self);
+    if (as_proxy(self)->weak)
+        PyObject_ClearWeakRefs(self);
+    let_go(as_proxy(self));
+    release(self);
+    Py_DECREF(type);
+}
+
+/* What it is of is in another heap, and no collector of this one follows it. */
+int pkg_linked_traverse(PyObject *self, visitproc visit, void *arg)
+{
+    Py_VISIT(Py_TYPE(self));
+    return 0;
+}
+
+void pkg_linked_end_all(int forked)
+{
+    while (proxies) {
+        if (forked)
+            pkg_object_keep(proxies->object);
+        let_go(proxies);
+    }
+}
+
+/* ---- proxies of handles ---------------------------------------------------------------------- */
+
+static PyObject *key_of(const struct pkg_object *handle)
+{
+    return PyLong_FromUnsignedLongLong((unsigned long long)handle->heap->id << 32 | handle->kind);
+}
+
+/* By a proxy that is of no such class yet, and that nobody else gets. */
+static PyObject *make_class(struct pkg_object *handle)
+{
+    PyObject *asker = new_linked(proxy_type, pkg_object_keep(handle)), *made = NULL;
+
+    if (asker)
+        made = PyObject_CallFunctionObjArgs(pkg_state.class_for, asker, NULL);
+    Py_XDECREF(asker);
+    return made;
+}
+
+#define CLASSES_MAX 4096
+
+/* Borrowed. */
+static PyObject *class_of(struct pkg_object *handle)
+{
+    PyObject *key = key_of(handle);
+    PyObject *class = key ? PyDict_GetItemWithError(classes, key) : NULL;
+
+    if (key && !class && !PyErr_Occurred()) {
+        class = make_class(handle);
+        if (class && PyDict_Size(classes) >= CLASSES_MAX)
+            PyDict_Clear(classes);
+        if (class && PyDict_SetItem(classes, key, class) < 0)
+            Py_CLEAR(class);
+        Py_XDECREF(class);
+    }
+    Py_XDECREF(key);
+    return class;
+}
+
+/* A new reference; NULL without an exception: there is none. */
+static PyObject *find(const struct pkg_heap *heap, const struct pkg_object *handle)
+{
+    PyObject *known = exti_link_from_host(heap->links, (exti_host_word)handle);
+
+    Py_XINCREF(known);
+    return known;
+}
+
+static PyObject *make_proxy(struct pkg_heap *heap, struct pkg_object *handle)
+{
+    PyObject *class = class_of(handle), *known, *made;
+
+    if (!class)
+        return NULL;
+    known = find(heap, handle); /* by another thread, while the other interpreter was asked */
+    if (known)
+        return known;
+    Py_INCREF(class);
+    made = new_linked((PyTypeObject *)class, pkg_object_keep(handle));
+    Py_DECREF(class);
+    if (!made)
+        return NULL;
+    known = find(heap, handle); /* by whatever the collector has called meanwhile */
+    if (known) {
+        Py_DECREF(made);
+        return known;
+    }
+    atomic_fetch_add(&handle->proxies, 1);
+    as_proxy(made)->counted = 1;
+    if (exti_link_host(heap->links, (exti_host_word)handle, made, EXTI_LINK_LOOSE) < 0) {
+        Py_DECREF(made);
+        return PyErr_NoMemory();
+    }
+    return made;
+}
+
+PyObject *pkg_linked_object(struct pkg_object *handle)
+{
+    struct pkg_heap *heap = pkg_own_heap();
+    PyObject *known;
+
+    if (!heap)
+        return NULL;
+    if (handle->heap == heap)
+        return pkg_own_object(handle);
+    known = find(heap, handle);
+    return known ? known : make_proxy(heap, handle);
+}
+
+/* ---- one's own objects ----------------------------------------------------------------------- */
+
+PyObject *pkg_linked_share(PyObject *module, PyObject *args)
+{
+    struct pkg_object *handle;
+    PyObject *object;
+    int copies;
+
+    (void)module;
+    if (!PyArg_ParseTuple(args, "Op", &object, &copies))
+        return NULL;
+    if (pkg_linked_is(object)) {
+        Py_INCREF(object);
+        return object;
+    }
+    handle = pkg_own_handle(object);
+    if (!handle)
+        return NULL;
+    if (!copies)
+        handle->copies = false;
+    return new_linked(shared_type, handle);
+}
