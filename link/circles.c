@@ -1,6 +1,7 @@
 /* Dead circles of natives that have no collector of their own. */
 #include "base/mem.h"
 #include "link/collection.h"
+#include "link/records.h"
 
 /* Whether one of the dead is held, which only others of them can do. */
 static bool has_circle(const struct exti_links *links, const struct graph *g)

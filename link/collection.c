@@ -1,5 +1,6 @@
 /* The graph of natives of a collection: those that links lead to, and all that these refer to. */
 #include "link/collection.h"
+#include "link/records.h"
 
 #include "base/mem.h"
 

@@ -5,7 +5,7 @@
 #include "base/mem.h"
 #include "base/opts.h"
 #include "link/collection.h"
-#include "link/find.h"
+#include "link/records.h"
 #include "link/repeat.h"
 
 /* ---- tables ---------------------------------------------------------------------------------- */
@@ -167,14 +167,14 @@ int exti_link_native(struct exti_links *links, exti_host_word proxy, void *nativ
 
 void *exti_link_from_host(const struct exti_links *links, exti_host_word object)
 {
-    const uint32_t i = find_host(&links->table, object);
+    const uint32_t i = exti__link_find_host(&links->table, object);
 
     return i == NO_LINK ? NULL : links->table.links[i].native;
 }
 
 exti_host_word exti_link_to_host(const struct exti_links *links, const void *native)
 {
-    const uint32_t i = find_native(&links->table, native);
+    const uint32_t i = exti__link_find_native(&links->table, native);
 
     return i == NO_LINK ? 0 : links->table.links[i].host;
 }

@@ -50,16 +50,27 @@ struct exti_links {
 };
 
 /* What the link adds to its native's count. */
-int64_t exti__link_base(const struct exti_links *links, const struct link *l);
+static inline int64_t exti__link_base(const struct exti_links *links, const struct link *l)
+{
+    if (l->state & LINK_LOOSE)
+        return 0;
+    return l->state & LINK_IS_LIGHT ? links->o.light : links->o.base;
+}
 
 /* Ends the link.  Its native is freed if it is a light shell that nobody refers to, and waits as a
  * dead one if nobody refers to it otherwise. */
 void exti__link_end(struct exti_links *links, uint32_t i);
 
 /* Whether young links are listed, for a host that has no other way than to mark. */
-bool exti__links_have_young(const struct exti_links *links);
+static inline bool exti__links_have_young(const struct exti_links *links)
+{
+    return links->o.marking.keep && !links->o.toggling.strengthen;
+}
 
 /* A link and no marker. */
-bool exti__link_is_live(const struct link *l);
+static inline bool exti__link_is_live(const struct link *l)
+{
+    return (l->state & (LINK_USED | LINK_MARKER)) == LINK_USED;
+}
 
 #endif

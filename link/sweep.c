@@ -19,12 +19,12 @@ static void sweep_young(struct exti_links *links)
     }
 }
 
-/* The index is made anew at the end: until then nothing is looked up in it by an object. */
 static void sweep_all(struct exti_links *links)
 {
     struct link_table *t = &links->table;
 
     exti__circles_take(links);
+    exti__link_moves_begin(t);
     for (uint32_t i = 0; i < t->end; i++) {
         struct link *l = &t->links[i];
 
@@ -35,7 +35,7 @@ static void sweep_all(struct exti_links *links)
         else
             exti__link_end(links, i);
     }
-    exti__link_many_moved(t);
+    exti__link_moves_end(t);
     exti__collection_end(links);
 }
 

@@ -42,8 +42,9 @@ struct link_index {
     uint32_t *slots;
     uint32_t capacity;
     uint32_t used; /* slots that are not 0 */
-    uint32_t live; /* those that are not deleted */
+    uint32_t room; /* how many may be used before slots are made anew */
     unsigned bits; /* of a slot, for the number */
+    bool stale;    /* to be made anew before anything is looked up */
 };
 
 struct link_table {
@@ -60,24 +61,16 @@ struct link_table {
 void exti__link_table_begin(struct link_table *t);
 void exti__link_table_free(struct link_table *t);
 
-/* Adds a record with these bits beside LINK_USED; by native, and by host if it is host first.
- * NO_LINK: without memory, and then nothing has changed. */
-uint32_t exti__link_add(struct link_table *t, exti_host_word host, void *native, uint32_t state);
-
-/* The native does not lead to this record any more. */
-void exti__link_replace(struct link_table *t, uint32_t i);
-
-/* Takes the record from the indices; the caller has its number to use or to give back. */
-void exti__link_unlist(struct link_table *t, uint32_t i);
-void exti__link_give_back(struct link_table *t, uint32_t i);
-
-uint32_t exti__link_find_host(const struct link_table *t, exti_host_word host);
-uint32_t exti__link_find_native(const struct link_table *t, const void *native);
+/* Room for one link more; `room` and `capacity` say when it is needed.  False: without memory. */
+bool exti__link_make_records(struct link_table *t);
+bool exti__link_make_slots(const struct link_table *t, struct link_index *x);
 
 /* The object has moved.  Cannot fail. */
 void exti__link_moved(struct link_table *t, uint32_t i, exti_host_word host);
-/* Many have: after their words were written into the records. */
-void exti__link_many_moved(struct link_table *t);
+/* Many will: between the two their words are written into the records, links may end, and nothing
+ * is looked up by an object. */
+void exti__link_moves_begin(struct link_table *t);
+void exti__link_moves_end(struct link_table *t);
 
 size_t exti__link_table_memory(const struct link_table *t);
 

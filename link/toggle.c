@@ -1,6 +1,7 @@
 /* The border of a host that offers weak references alone. */
 #include "base/mem.h"
 #include "link/collection.h"
+#include "link/records.h"
 #include "link/repeat.h"
 #include "link/strength.h"
 

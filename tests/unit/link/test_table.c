@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
-#include "link/table.h"
+#include "link/records.h"
 
 static void *native_at(size_t i)
 {
@@ -78,12 +78,35 @@ static void objects_that_move_are_found(void **state)
             assert_int_equal(exti__link_find_host(&t, host_at(i + round * MANY)), at);
             assert_int_equal(exti__link_find_host(&t, host_at(i + (round - 1) * MANY)), NO_LINK);
         }
+    exti__link_table_free(&t);
+}
+
+static void many_move_and_some_end(void **state)
+{
+    struct link_table t;
+
+    (void)state;
+    exti__link_table_begin(&t);
     for (size_t i = 0; i < MANY; i++)
-        t.links[exti__link_find_native(&t, native_at(i))].host = host_at(i);
-    exti__link_many_moved(&t);
-    for (size_t i = 0; i < MANY; i++)
-        assert_int_equal(exti__link_find_host(&t, host_at(i)),
-                         exti__link_find_native(&t, native_at(i)));
+        exti__link_add(&t, host_at(i), native_at(i), LINK_HOST_FIRST);
+    exti__link_moves_begin(&t);
+    for (size_t i = 0; i < MANY; i++) {
+        const uint32_t at = exti__link_find_native(&t, native_at(i));
+
+        t.links[at].host = host_at(i + MANY);
+        if (i % 3 == 0) {
+            exti__link_unlist(&t, at);
+            exti__link_give_back(&t, at);
+        }
+    }
+    exti__link_moves_end(&t);
+    for (size_t i = 0; i < MANY; i++) {
+        const uint32_t at = exti__link_find_native(&t, native_at(i));
+
+        assert_int_equal(at == NO_LINK, i % 3 == 0);
+        assert_int_equal(exti__link_find_host(&t, host_at(i + MANY)), at);
+        assert_int_equal(exti__link_find_host(&t, host_at(i)), NO_LINK);
+    }
     exti__link_table_free(&t);
 }
 
@@ -100,7 +123,8 @@ static void some_are_by_native_alone(void **state)
     assert_int_equal(exti__link_find_host(&t, host_at(0)), NO_LINK);
     exti__link_moved(&t, at, host_at(1));
     assert_int_equal(t.links[at].host, host_at(1));
-    exti__link_many_moved(&t);
+    exti__link_moves_begin(&t);
+    exti__link_moves_end(&t);
     exti__link_unlist(&t, at);
     assert_int_equal(exti__link_find_native(&t, native_at(0)), NO_LINK);
     exti__link_table_free(&t);
@@ -148,6 +172,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(links_come_and_go),
         cmocka_unit_test(objects_that_move_are_found),
+        cmocka_unit_test(many_move_and_some_end),
         cmocka_unit_test(some_are_by_native_alone),
         cmocka_unit_test(without_memory_nothing_changes),
         cmocka_unit_test(a_link_is_small),
