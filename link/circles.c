@@ -23,7 +23,8 @@ static void end_link(struct exti_links *links, uint32_t i)
 
     links->o.natives.add(links->o.user, l->native, -exti__link_base(links, l));
     exti__link_unlist(&links->table, i);
-    exti__link_give_back(&links->table, i);
+    if (!links->collection.others_live) /* else it is on the list of those that have died */
+        exti__link_give_back(&links->table, i);
 }
 
 /* PEP 442: finalisers of all come before any of them is cleared.  So those that nobody holds go

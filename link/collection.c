@@ -104,19 +104,19 @@ static void add_died(struct exti_links *links, uint32_t i)
         exti__graph_add(&links->collection.graph, l->native, exti__link_base(links, l), i);
 }
 
-bool exti__collection_of_died(struct exti_links *links, const uint32_t *died, uint32_t count)
+bool exti__collection_of_died(struct exti_links *links, uint32_t first)
 {
     struct collection *c = &links->collection;
 
     c->begun = c->others_live = true;
     exti__graph_begin(&c->graph, &links->o.natives, links->o.user);
-    for (uint32_t k = 0; k < count; k++)
-        add_died(links, died[k]);
+    for (uint32_t i = first; i != NO_LINK; i = links->table.links[i].next)
+        add_died(links, i);
     follow(links, 0, 0);
     settle(links);
     while (exti__graph_next_marked(&c->graph) != NO_NODE)
         ;
-    return c->graph.count > 0 || count == 0;
+    return c->graph.count > 0;
 }
 
 void exti__collection_end(struct exti_links *links)

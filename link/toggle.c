@@ -1,5 +1,4 @@
 /* The border of a host that offers weak references alone. */
-#include "base/mem.h"
 #include "link/collection.h"
 #include "link/records.h"
 #include "link/repeat.h"
@@ -35,45 +34,36 @@ void exti_link_died(struct exti_links *links, uint32_t number)
     pthread_mutex_unlock(&links->table.moving);
 }
 
-struct died {
-    uint32_t *numbers;
-    uint32_t count;
-};
-
-/* False without memory: they are not taken then. */
-static bool take_died(struct exti_links *links, struct died *out)
+/* The list of those that have died, which is then nobody's but the caller's. */
+static uint32_t take_died(struct exti_links *links)
 {
-    const struct link *all;
+    uint32_t first;
 
-    *out = (struct died){0};
     pthread_mutex_lock(&links->table.moving);
-    all = links->table.links;
-    for (uint32_t i = links->died; i != NO_LINK; i = all[i].next)
-        out->count++;
-    out->numbers = exti__realloc_array(NULL, out->count, sizeof *out->numbers);
-    for (uint32_t i = links->died, n = 0; out->numbers && i != NO_LINK; i = all[i].next)
-        out->numbers[n++] = i;
-    if (out->numbers)
-        links->died = NO_LINK;
+    first = links->died;
+    links->died = NO_LINK;
     pthread_mutex_unlock(&links->table.moving);
-    return out->numbers != NULL;
+    return first;
 }
 
-static void give_back(struct exti_links *links, const struct died *d)
+static void give_back(struct exti_links *links, uint32_t first)
 {
+    struct link *all = links->table.links;
+    uint32_t last = first;
+
+    while (all[last].next != NO_LINK)
+        last = all[last].next;
     pthread_mutex_lock(&links->table.moving);
-    for (uint32_t k = 0; k < d->count; k++) {
-        links->table.links[d->numbers[k]].next = links->died;
-        links->died = d->numbers[k];
-    }
+    all[last].next = links->died;
+    links->died = first;
     pthread_mutex_unlock(&links->table.moving);
 }
 
 /* Natives without a collector of their own may be in circles that nobody else would find.  False
  * without memory. */
-static bool take_circles(struct exti_links *links, const struct died *d)
+static bool take_circles(struct exti_links *links, uint32_t first)
 {
-    const bool known = exti__collection_of_died(links, d->numbers, d->count);
+    const bool known = exti__collection_of_died(links, first);
 
     if (known)
         exti__circles_take(links);
@@ -81,23 +71,36 @@ static bool take_circles(struct exti_links *links, const struct died *d)
     return known;
 }
 
+/* Circles have taken those that are not live any more. */
+static size_t end_all(struct exti_links *links, uint32_t first)
+{
+    size_t count = 0;
+
+    for (uint32_t i = first, next; i != NO_LINK; i = next, count++) {
+        next = links->table.links[i].next;
+        if (exti__link_is_live(&links->table.links[i]))
+            exti__link_end(links, i);
+        else
+            exti__link_give_back(&links->table, i);
+    }
+    return count;
+}
+
 size_t exti_links_settle(struct exti_links *links)
 {
     const struct circles *circles = links->circles;
     const size_t dead = links->dead_count;
-    struct died d;
+    const uint32_t first = take_died(links);
+    size_t count;
 
-    if (!take_died(links, &d))
+    if (first == NO_LINK)
         return 0;
-    if (links->o.natives.clear && !take_circles(links, &d)) {
-        give_back(links, &d);
-        d.count = 0;
+    if (links->o.natives.clear && !take_circles(links, first)) {
+        give_back(links, first);
+        return 0;
     }
-    for (uint32_t k = 0; k < d.count; k++)
-        if (exti__link_is_live(&links->table.links[d.numbers[k]]))
-            exti__link_end(links, d.numbers[k]);
-    exti__free(d.numbers);
+    count = end_all(links, first);
     if ((links->dead_count > dead || links->circles != circles) && links->o.some_dead)
         links->o.some_dead(links->o.user);
-    return d.count;
+    return count;
 }

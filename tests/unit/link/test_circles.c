@@ -52,6 +52,14 @@ static void release(void *user, void *native)
         t->released = ++order;
 }
 
+static void take_apart(struct exti_natives *n)
+{
+    n->clear_weak = clear_weak;
+    n->finalise = finalise;
+    n->clear = clear;
+    n->release = release;
+}
+
 static void open_heap(struct heap *h, bool own_collector)
 {
     struct exti_links_opts o = heap_opts(h);
@@ -59,12 +67,8 @@ static void open_heap(struct heap *h, bool own_collector)
     *h = (struct heap){0};
     order = 0;
     o.natives.traverse = native_traverse;
-    if (!own_collector) {
-        o.natives.clear_weak = clear_weak;
-        o.natives.finalise = finalise;
-        o.natives.clear = clear;
-        o.natives.release = release;
-    }
+    if (!own_collector)
+        take_apart(&o.natives);
     assert_int_equal(exti_links_open(&h->links, &o, NULL), 0);
 }
 
@@ -321,6 +325,49 @@ static void without_memory_nothing_ends(void **state)
     }
 }
 
+/* Two natives refer to each other, and to one whose proxy has died before. */
+static void a_circle_whose_proxies_have_died_waits_for_memory(void **state)
+{
+    size_t settled = 0;
+
+    (void)state;
+    for (int fails = 0; !settled; fails++) {
+        struct thing t[3];
+        struct heap h = {0};
+        struct exti_links_opts o = heap_opts(&h);
+
+        o.natives.traverse = native_traverse;
+        take_apart(&o.natives);
+        heap_toggles(&h, &o);
+        assert_int_equal(exti_links_open(&h.links, &o, NULL), 0);
+        for (size_t i = 0; i < 3; i++) {
+            t[i] = (struct thing){.n.count = BASE};
+            assert_int_equal(exti_link_native(h.links, 8 * i + 8, &t[i]), 0);
+        }
+        refer(&t[0], &t[1]);
+        refer(&t[1], &t[0]);
+        t[1].n.fields[1] = &t[2].n;
+        t[2].n.count++;
+        for (size_t i = 3; i > 0; i--)
+            exti_link_died(h.links, exti_link_number(h.links, &t[i - 1]));
+        exti__mem_fail_after(fails);
+        settled = exti_links_settle(h.links);
+        exti__mem_fail_after(-1);
+        assert_int_equal(info_of(&h).links, settled ? 0 : 3);
+        if (!settled)
+            assert_int_equal(exti_links_settle(h.links), 3);
+        assert_int_equal(exti_links_clear_circles(h.links), 3);
+        assert_true(t[0].released && t[1].released && t[2].released);
+        /* The records are whole, and used again. */
+        for (size_t i = 0; i < 3; i++) {
+            t[i] = (struct thing){.n.count = BASE};
+            assert_int_equal(exti_link_native(h.links, 8 * i + 8, &t[i]), 0);
+            assert_true(exti_link_number(h.links, &t[i]) < 3);
+        }
+        heap_close(&h);
+    }
+}
+
 /* Those that nobody has taken apart are given back. */
 static void closing_gives_circles_back(void **state)
 {
@@ -349,6 +396,7 @@ int main(void)
         cmocka_unit_test(a_long_chain_is_kept_and_dies),
         cmocka_unit_test(a_host_may_say_what_it_has_marked),
         cmocka_unit_test(without_memory_nothing_ends),
+        cmocka_unit_test(a_circle_whose_proxies_have_died_waits_for_memory),
         cmocka_unit_test(closing_gives_circles_back),
     };
 
