@@ -468,10 +468,13 @@ $(API_TESTS): $(B)/tests/%: $(B)/obj/tests/%.o $(SUPPORT_OBJS) $(B)/libextisolat
 
 PYTHON_SUPPORT := $(call objs,$(wildcard tests/python/support/*.c))
 $(PYTHON_SUPPORT): OBJ_FLAGS = $(CMOCKA_CFLAGS)
+# A host whose objects are linked to Python's.
+$(B)/tests/python/test_natives: TEST_LIBS := -lextisolate-link
+$(B)/tests/python/test_natives: $(B)/libextisolate-link.so
 $(filter-out $(PYTHON_NOMEM),$(PYTHON_TESTS)): $(B)/tests/%: $(B)/obj/tests/%.o $(SUPPORT_OBJS) $(PYTHON_SUPPORT) $(B)/libextisolate-python.so
 	$(call say,LD,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $< $(SUPPORT_OBJS) $(PYTHON_SUPPORT) -L$(B) -lextisolate-python -lextisolate \
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) -L$(B) -lextisolate-python -lextisolate $(TEST_LIBS) \
 	    -Wl,-rpath,'$$ORIGIN/../..' $(CMOCKA_LIBS) -ldl -lpthread
 
 # The library of contexts is part of it, so that what that calls can be made to fail.

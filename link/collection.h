@@ -9,8 +9,8 @@
 void exti__collection_begin(struct exti_links *links);
 
 /* Builds the graph of the natives of these links, whose objects have died, and of all that they
- * refer to; natives of other links are held.  All that is held is marked.  The links are a list that
- * begins with `first`.  False without memory. */
+ * refer to; natives of other links are held.  All that is held is marked.  The links are a list,
+ * and `first` is the first.  False without memory. */
 bool exti__collection_of_died(struct exti_links *links, uint32_t first);
 
 void exti__collection_end(struct exti_links *links);

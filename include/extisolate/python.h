@@ -208,6 +208,16 @@ EXTI_API struct extipy_ctx *extipy_object_ctx(const struct extipy_object *object
  * EXTI_E_NOMEM: it is not called. */
 EXTI_API int extipy_call_soon(struct extipy_ctx *c, void (*function)(void *user), void *user);
 
+/* For a host that has a heap of its own, whose objects are to be Python's and the other way round:
+ * how a table of links (<extisolate/link.h>, exti_links_opts.natives) reaches a context's objects
+ * (PyObject *).  Each context has a table of its own, whose lock is its GIL; `user` may be
+ * anything.  References are followed as Python's collector does it, which itself ends dead circles
+ * once their links have ended; there are no light shells.  The thread has the context's GIL;
+ * EXTIPY_E_PLACE: it has not.  EXTI_E_UNSUPPORTED: it is a free-threaded build, whose counts no
+ * lock guards, or its objects are not laid out as in any version that is known. */
+struct exti_natives;
+EXTI_API int extipy_natives(struct exti_natives *out, struct extipy_ctx *c, struct exti_error *err);
+
 /* ---- buffers --------------------------------------------------------------------------------- */
 
 /* Memory that the program and contexts share, without a copy, described as in PEP 3118.  Nothing

@@ -91,9 +91,13 @@ struct extipy_method {
     X(int, PyBuffer_IsContiguous, (const struct extipy_view *, char))                              \
     X(struct pyobj *, PyType_FromSpec, (struct extipy_type_spec *))                                \
     X(struct pyobj *, PyType_GenericAlloc, (struct pyobj *, ptrdiff_t))                            \
-    X(void, PyObject_Free, (void *))
+    X(void, PyObject_Free, (void *))                                                               \
+    X(unsigned long, PyType_GetFlags, (struct pyobj *))                                            \
+    X(void, PyObject_GC_Track, (void *))                                                           \
+    X(void, PyObject_GC_UnTrack, (void *))
 
 #define EXTIPY_TYPES(X)                                                                            \
+    X(struct pyobj *, PyType_Type)                                                                 \
     X(struct pyobj *, PyBaseObject_Type)                                                           \
     X(struct pyobj *, PyBool_Type)                                                                 \
     X(struct pyobj *, PyFloat_Type)                                                                \
