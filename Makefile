@@ -291,11 +291,12 @@ $(LINK_SHARED): $(LINK_OBJS) $(LINK_MAP)
 
 $(STATIC) $(SHARED) $(PYTHON_STATIC) $(PYTHON_SHARED) $(LINK_STATIC) $(LINK_SHARED) $(MACHO_CHECK): | $(COUNTED_EXIT)
 
-# It stays mapped, as threads that were in contexts call it when they end.
-$(PYTHON_SHARED): $(PYTHON_OBJS) $(PYTHON_MAP) $(B)/$(call link_name,extisolate)
+# It stays mapped, as threads that were in contexts call it when they end.  Handles are links of its own, in a
+# table that nobody else sees.
+$(PYTHON_SHARED): $(PYTHON_OBJS) $(LINK_STATIC) $(PYTHON_MAP) $(B)/$(call link_name,extisolate)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(call shared_flags,extisolate-python,$(PYTHON_MAP)) $(if $(on_darwin),,-Wl$(comma)-z$(comma)nodelete) \
-	    $(harden_ldflags) $(ALL_LDFLAGS) -o $@ $(PYTHON_OBJS) -L$(B) -lextisolate $(JANSSON_LIBS) $(SYSTEM_LIBS)
+	    $(harden_ldflags) $(ALL_LDFLAGS) -o $@ $(PYTHON_OBJS) $(LINK_STATIC) -L$(B) -lextisolate $(JANSSON_LIBS) $(SYSTEM_LIBS)
 
 define shared_links
 $(B)/$(call soname,$(1)): $(call shared,$(1))
@@ -305,7 +306,7 @@ $(B)/$(call link_name,$(1)): $(B)/$(call soname,$(1))
 endef
 $(foreach l,$(LIBRARIES),$(eval $(call shared_links,$l)))
 
-$(PROGRAM): $(CLI_OBJS) $(RUN_OBJS) $(PYTHON_STATIC) $(STATIC)
+$(PROGRAM): $(CLI_OBJS) $(RUN_OBJS) $(PYTHON_STATIC) $(LINK_STATIC) $(STATIC)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(harden_pie) $(harden_ldflags) $(ALL_LDFLAGS) -o $@ $^ $(PROGRAM_LIBS)
 
@@ -452,8 +453,8 @@ $(STATIC_TESTS): $(B)/tests/%: $(B)/obj/tests/%.o $(SUPPORT_OBJS) $(STATIC)
 
 # What runtime/ has no public header for.
 RUNTIME_TESTS := $(filter $(B)/tests/unit/runtime/%,$(UNIT_TESTS))
-$(RUNTIME_TESTS): $(call objs,$(RUNTIME_SRCS))
-$(RUNTIME_TESTS): TEST_LIBS = $(STATIC) $(JANSSON_LIBS)
+$(RUNTIME_TESTS): $(call objs,$(RUNTIME_SRCS)) $(LINK_STATIC)
+$(RUNTIME_TESTS): TEST_LIBS = $(LINK_STATIC) $(STATIC) $(JANSSON_LIBS)
 LINK_TESTS := $(filter $(B)/tests/unit/link/%,$(UNIT_TESTS))
 $(LINK_TESTS): $(LINK_STATIC)
 
@@ -478,11 +479,11 @@ $(filter-out $(PYTHON_NOMEM),$(PYTHON_TESTS)): $(B)/tests/%: $(B)/obj/tests/%.o 
 	    -Wl,-rpath,'$$ORIGIN/../..' $(CMOCKA_LIBS) -ldl -lpthread
 
 # The library of contexts is part of it, so that what that calls can be made to fail.
-$(PYTHON_NOMEM): $(B)/obj/tests/python/test_nomem.o $(B)/obj/tests/python/nomem/faults.o $(SUPPORT_OBJS) $(PYTHON_SUPPORT) $(PYTHON_STATIC) \
+$(PYTHON_NOMEM): $(B)/obj/tests/python/test_nomem.o $(B)/obj/tests/python/nomem/faults.o $(SUPPORT_OBJS) $(PYTHON_SUPPORT) $(PYTHON_STATIC) $(LINK_STATIC) \
     $(B)/libextisolate.so
 	$(call say,LD,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(ALL_LDFLAGS) $(NOMEM_WRAPS) -o $@ $(filter %.o,$^) $(PYTHON_STATIC) -L$(B) -lextisolate \
+	$(Q)$(CC) $(ALL_LDFLAGS) $(NOMEM_WRAPS) -o $@ $(filter %.o,$^) $(PYTHON_STATIC) $(LINK_STATIC) -L$(B) -lextisolate \
 	    -Wl,-rpath,'$$ORIGIN/../..' $(CMOCKA_LIBS) $(JANSSON_LIBS) -ldl -lpthread
 
 $(MACHO_CHECK): $(MACHO_CHECK_OBJS)
@@ -502,12 +503,12 @@ $(WINE_REWRITE): $(B)/obj/tests/wine/rewrite.o $(STATIC)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
 
-$(CYCLE): $(B)/obj/tests/runtime/cycle.o $(RUN_OBJS) $(PYTHON_OBJS) $(STATIC)
+$(CYCLE): $(B)/obj/tests/runtime/cycle.o $(RUN_OBJS) $(PYTHON_OBJS) $(LINK_STATIC) $(STATIC)
 	$(call say,LD,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_LDFLAGS) $(CYCLE_WRAPS) -o $@ $^ $(JANSSON_LIBS) $(LIBS)
 
-$(SETTINGS): $(B)/obj/tests/runtime/settings.o $(RUN_OBJS) $(PYTHON_OBJS) $(STATIC)
+$(SETTINGS): $(B)/obj/tests/runtime/settings.o $(RUN_OBJS) $(PYTHON_OBJS) $(LINK_STATIC) $(STATIC)
 	$(call say,LD,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(JANSSON_LIBS) $(LIBS)

@@ -190,7 +190,8 @@ struct extipy_exception; /* below */
 /* ---- objects that stay where they are -------------------------------------------------------- */
 
 /* A handle of an object in its context.  It has a count of references, which any thread may change,
- * wherever it is. */
+ * wherever it is.  While an object has a handle, whoever asks for one gets the same: so handles are
+ * equal exactly if their objects are the same. */
 struct extipy_object;
 
 /* Adds a reference; returns `object`. */

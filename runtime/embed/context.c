@@ -4,6 +4,7 @@
 
 #include "runtime/fail.h"
 #include "runtime/system.h"
+#include <extisolate/link.h>
 
 static struct extipy_ctx *contexts;
 static pthread_mutex_t contexts_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -32,6 +33,7 @@ void extipy__context_unref(struct extipy_ctx *c)
 {
     if (atomic_fetch_sub(&c->refs, 1) != 1)
         return;
+    exti_links_close(c->links);
     pthread_cond_destroy(&c->jobs.work);
     pthread_cond_destroy(&c->changed);
     pthread_mutex_destroy(&c->lock);

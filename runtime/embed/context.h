@@ -84,8 +84,9 @@ struct extipy_ctx {
     size_t attached;                       /* threads that have a thread state */
     struct extipy_attachment *attachments; /* theirs */
     struct extipy_object *objects, *released;
-    size_t buffers; /* of its memory, that the program or other contexts have */
-    int parked;     /* Python has stopped, and is finalised when there are no buffers any more */
+    struct exti_links *links; /* of handles and their objects; guarded by the GIL */
+    size_t buffers;           /* of its memory, that the program or other contexts have */
+    int parked; /* Python has stopped, and is finalised when there are no buffers any more */
     int finalised;
     int exit_seen; /* its own thread has seen to those inside, as its code has ended it */
     int gil_kept;  /* its own thread has the GIL for ever: nothing of Python runs any more */

@@ -7,6 +7,7 @@
 #include "runtime/embed/finalise.h"
 #include "runtime/embed/installation.h"
 #include "runtime/embed/jobs.h"
+#include "runtime/embed/object.h"
 #include "runtime/embed/options.h"
 #include "runtime/embed/output.h"
 #include "runtime/embed/threads.h"
@@ -401,7 +402,7 @@ int extipy_open(struct extipy_ctx **out, const struct extipy_python *python,
     rc = read_options(&o, opts);
     if (rc == 0)
         o.ctx = extipy__context_new();
-    if (rc == 0 && !o.ctx)
+    if (rc == 0 && (!o.ctx || !extipy__objects_begin(o.ctx)))
         rc = pyrt_fail(err, EXTI_E_NOMEM, "out of memory");
     if (rc == 0)
         rc = extipy__threads_pause(&paused, err);

@@ -2,12 +2,75 @@
 
 #include <stdlib.h>
 
-struct extipy_object *extipy__object_new(struct extipy_ctx *c, struct pyobj *object)
+#include <extisolate/link.h>
+
+/* ---- links ---- */
+
+/* A handle is what the program, as the host, has of an object.  It has a reference of its own,
+ * which the context releases after the link has ended: so the table need not know how objects are
+ * laid out, and never finds that the last reference was its own. */
+static int64_t count(void *user, const void *native)
+{
+    (void)user;
+    (void)native;
+    return INT64_MAX;
+}
+
+static void add(void *user, void *native, int64_t n)
+{
+    (void)user;
+    (void)native;
+    (void)n;
+}
+
+/* Handles are counted, so that none is ever to be made strong or weak. */
+static int strengthen(void *user, exti_host_word object)
+{
+    (void)user;
+    (void)object;
+    return 0;
+}
+
+static void weaken(void *user, exti_host_word object)
+{
+    (void)user;
+    (void)object;
+}
+
+int extipy__objects_begin(struct extipy_ctx *c)
+{
+    const struct exti_links_opts opts = {
+        .size = sizeof opts,
+        .natives = {.count = count, .add = add},
+        .toggling = {.strengthen = strengthen, .weaken = weaken},
+    };
+
+    return exti_links_open(&c->links, &opts, NULL) == 0;
+}
+
+/* ---- handles ---- */
+
+/* Not if its last reference has gone, though the context has not released it yet. */
+static int keep_living(struct extipy_object *h)
+{
+    size_t refs = atomic_load(&h->refs);
+
+    while (refs && !atomic_compare_exchange_weak(&h->refs, &refs, refs + 1))
+        ;
+    return refs != 0;
+}
+
+static struct extipy_object *make(struct extipy_ctx *c, struct pyobj *object)
 {
     struct extipy_object *h = calloc(1, sizeof *h);
 
     if (!h)
         return NULL;
+    if (exti_link_native(c->links, (exti_host_word)h, object) < 0) {
+        free(h);
+        return NULL;
+    }
+    h->number = exti_link_number(c->links, object);
     atomic_init(&h->refs, 1);
     c->py.Py_IncRef(object);
     h->object = object;
@@ -19,6 +82,13 @@ struct extipy_object *extipy__object_new(struct extipy_ctx *c, struct pyobj *obj
     c->objects = h;
     pthread_mutex_unlock(&c->lock);
     return h;
+}
+
+struct extipy_object *extipy__object_new(struct extipy_ctx *c, struct pyobj *object)
+{
+    struct extipy_object *h = (struct extipy_object *)exti_link_to_host(c->links, object);
+
+    return h && keep_living(h) ? h : make(c, object);
 }
 
 /* The context's lock is held. */
@@ -93,6 +163,15 @@ struct extipy_ctx *extipy_object_ctx(const struct extipy_object *h)
     return h->ctx;
 }
 
+/* Of the handles that are to be released. */
+static void end_links(struct extipy_ctx *c, const struct extipy_object *h)
+{
+    for (; h; h = h->next)
+        if (!h->soon)
+            exti_link_died(c->links, h->number);
+    exti_links_settle(c->links);
+}
+
 void extipy__objects_release(struct extipy_ctx *c)
 {
     struct extipy_object *h, *next;
@@ -104,6 +183,7 @@ void extipy__objects_release(struct extipy_ctx *c)
     c->released = NULL;
     atomic_store(&c->pending, 0);
     pthread_mutex_unlock(&c->lock);
+    end_links(c, h);
     for (; h; h = next) {
         next = h->next;
         /* May run any code, which may release more. */
@@ -119,14 +199,20 @@ void extipy__objects_release(struct extipy_ctx *c)
 static struct pyobj *take_object(struct extipy_ctx *c)
 {
     struct pyobj *object = NULL;
+    uint32_t number = 0;
 
     pthread_mutex_lock(&c->lock);
     if (c->objects) {
         object = c->objects->object;
+        number = c->objects->number;
         c->objects->object = NULL;
         unlist_object(c->objects);
     }
     pthread_mutex_unlock(&c->lock);
+    if (object) {
+        exti_link_died(c->links, number);
+        exti_links_settle(c->links);
+    }
     return object;
 }
 

@@ -6,7 +6,8 @@
 #include "runtime/embed/context.h"
 
 struct extipy_object {
-    atomic_size_t refs;
+    atomic_size_t refs;       /* 0: it is in the queue, or about to be */
+    uint32_t number;          /* of its link */
     struct extipy_ctx *ctx;   /* a reference */
     struct pyobj *object;     /* a reference; NULL once the context has ended */
     void (*soon)(void *user); /* to be called instead: it is in the queue from the beginning */
@@ -15,7 +16,10 @@ struct extipy_object {
     struct extipy_object *next, *prev;
 };
 
-/* Makes a handle with one reference; the thread is inside.  NULL: no memory. */
+/* Makes the table of a new context's links; false: no memory. */
+int extipy__objects_begin(struct extipy_ctx *c);
+
+/* The handle of an object, with a reference; the thread is inside.  NULL: no memory. */
 struct extipy_object *extipy__object_new(struct extipy_ctx *c, struct pyobj *object);
 
 /* Releases what is in the queue; the thread has the GIL. */

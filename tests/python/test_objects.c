@@ -148,6 +148,76 @@ static void another_context_refuses_it(void **state)
     host_close(b);
 }
 
+/* A reference to the handle of what ask() gives. */
+static struct extipy_object *ask(struct extipy_ctx *c)
+{
+    struct extipy_call call = {.size = sizeof call, .function = "__main__:ask"};
+    struct extipy_value value = {.size = sizeof value};
+    struct extipy_values *result = NULL;
+    struct extipy_object *object;
+
+    host_must(extipy_call(c, &call, &result, NULL, NULL));
+    host_must(extipy_value(result, 1, &value));
+    object = extipy_object_keep(value.object);
+    extipy_values_free(result);
+    return object;
+}
+
+static void an_object_has_one_handle(void **state)
+{
+    struct extipy_ctx *c = open_with_things();
+    struct extipy_object *thing, *again, *other;
+
+    (void)state;
+    host_run(c, "kept = Thing()\ndef ask(): return kept\n");
+    thing = ask(c);
+    again = ask(c);
+    assert_ptr_equal(again, thing);
+    other = new_thing(c);
+    assert_ptr_not_equal(other, thing);
+    extipy_object_release(again);
+    assert_int_equal(call_thing(c, thing, 3), 3);
+    /* After the last one has gone, and been released, there is another. */
+    extipy_object_release(thing);
+    again = ask(c);
+    assert_int_equal(call_thing(c, again, 4), 7);
+    extipy_object_release(again);
+    extipy_object_release(other);
+    host_run(c, "del kept");
+    assert_freed(c, 2);
+    host_close(c);
+}
+
+#define ASKERS 4
+#define ASKED 2000
+
+static void *ask_and_release(void *arg)
+{
+    for (int i = 0; i < ASKED; i++)
+        extipy_object_release(ask(arg));
+    if (extipy_detach(arg, NULL) != 0)
+        abort();
+    return NULL;
+}
+
+/* The last reference to the handle may go on one thread just when another one asks for it. */
+static void releasing_meets_asking(void **state)
+{
+    struct extipy_ctx *c = open_with_things();
+    pthread_t t[ASKERS];
+
+    (void)state;
+    host_run(c, "kept = Thing()\ndef ask(): return kept\n");
+    for (int i = 0; i < ASKERS; i++)
+        assert_int_equal(pthread_create(&t[i], NULL, ask_and_release, c), 0);
+    for (int i = 0; i < ASKERS; i++)
+        assert_int_equal(pthread_join(t[i], NULL), 0);
+    assert_int_equal(host_long(c, "sys.getrefcount(kept) if (sys := __import__('sys')) else 0"), 2);
+    host_run(c, "del kept");
+    assert_freed(c, 1);
+    host_close(c);
+}
+
 static sem_t arrived, go_on;
 
 static void *hold_gil(void *arg)
@@ -346,6 +416,8 @@ int main(void)
         exti_test(a_handle_goes_home_as_the_object),
         exti_test(a_result_can_be_told_to_stay),
         exti_test(another_context_refuses_it),
+        exti_test(an_object_has_one_handle),
+        exti_test(releasing_meets_asking),
         exti_test(releasing_waits_for_nobody),
         exti_test(an_idle_context_releases_at_once),
         exti_test(any_thread_releases),
