@@ -676,7 +676,7 @@ SAN_LIMITS ?= EXTI_PYTHON_LIMIT=1 EXTI_SCALE=20 EXTI_CORPUS_QUICK=1 EXTI_ROUNDS=
 THREAD_LIMITS ?= $(SAN_LIMITS) EXTI_STEP=20
 with_san = +@$(MAKE) --no-print-directory -k SAN=$(1) EXTI_LABEL=$(1)/ $(2)
 
-.PHONY: check-links check-link-machine check-san-core check-san-more check-san-rest check-san check-leaks check-threads coverage \
+.PHONY: check-links check-link-machine check-random check-threads-random check-san-core check-san-more check-san-rest check-san check-leaks check-threads coverage \
 	check-valgrind check-valgrind-core valgrind-unit valgrind-api valgrind-isolation valgrind-isolation-core valgrind-cli valgrind-runtime
 check-san-core: ## formats, loader and public header under the address and undefined-behaviour sanitizers
 	$(call with_san,address$(comma)undefined,$(SAN_LIMITS) check-unit check-api check-fuzz)
@@ -696,6 +696,10 @@ check-links: ## objects of two heaps at random: 10 million steps under the addre
 	$(call with_san,thread,EXTI_STEPS=1000000 check-link-machine)
 check-link-machine: $(B)/tests/unit/link/test_machine
 	$(call run,links,$<)
+check-random: ## sixteen threads do anything with CPython contexts: 10 minutes under the thread sanitizer
+	$(call with_san,thread,EXTI_SECONDS=600 check-threads-random)
+check-threads-random: $(B)/tests/python/test_random
+	@TSAN_OPTIONS=$$TSAN_OPTIONS:ignore_noninstrumented_modules=1 tests/run.sh random $<
 check-leaks: all # with SAN=address,undefined: contexts leak what the interpreter leaks, no more
 	$(call run,leaks,tests/runtime/leaks.sh)
 # CPython's and libc's own accesses are not looked at: neither is built for this sanitizer.
@@ -764,7 +768,7 @@ CHECK := check-san-core check-cli check-faults check-wine check-isolation check-
 CHECK_MORE := check-unit check-docs check-san-more check-windows check-runtime-soaks check-runtime-semantics check-hosts \
 	check-suites check-packages check-pe-corpus \
 	check-macho-corpus check-macos check-corpus check-valgrind-core check-wheel
-CHECK_ALL := check-san check-links check-valgrind check-arm64 check-races check-package-soaks check-servers \
+CHECK_ALL := check-san check-links check-random check-valgrind check-arm64 check-races check-package-soaks check-servers \
 	$(filter-out check-san-core check-san-more check-valgrind-core,$(CHECK) $(CHECK_MORE))
 
 .PHONY: check check-more check-all bench bench-python demo compile_commands.json format format-check help
