@@ -203,8 +203,12 @@ EXTI_API size_t exti_links_scan(struct exti_links *links, size_t most);
 /* Has the host decide on circles that go through both heaps: where only natives that the host alone
  * holds refer to a shell, its object is not kept any more by the table, but by what stands for
  * those natives in the host (exti_toggling.refer).  That is undone when one of them is handed out.
- * Returns how many objects that are.  Called every so often, such as when the number of links has
- * doubled, and followed by a collection of the host's. */
+ * Who gets a native by a weak reference to it was not handed it out: where natives have such
+ * references, exti_natives.count is one more for what they refer to while this runs, or the objects
+ * behind it may die early.
+ *
+ * Returns how many objects are not kept any more.  Called every so often, such as when there are
+ * twice as many links as collections of the host's have left, and followed by such a collection. */
 EXTI_API size_t exti_links_weaken_circles(struct exti_links *links);
 
 /* The number of a native's link, by which the host says that its object has died.  UINT32_MAX: it
