@@ -494,6 +494,14 @@ EXTI_API void extipy_queue_free(struct extipy_queue *queue); /* NULL ok */
 /* The status with which code of the context has ended it; -1: it has not. */
 EXTI_API int extipy_exit_status(const struct extipy_ctx *c);
 
+/* Until extipy_unpin the context is not finalised, and if its code ends it, whoever wants its GIL
+ * gets it: for threads that take it by PyGILState_Ensure of the context's libpython, and may have
+ * other GILs meanwhile, where extipy_enter lets go of these.  Waits for nothing and enters nothing.
+ * EXTIPY_E_CLOSED, EXTIPY_E_EXITED. */
+EXTI_API int extipy_pin(struct extipy_ctx *c, struct exti_error *err);
+/* Once for each pin, on any thread, after it has let go of the GIL. */
+EXTI_API void extipy_unpin(struct extipy_ctx *c);
+
 struct extipy_closed {
     size_t size;
     size_t attached; /* living threads that were in the context and had not detached */

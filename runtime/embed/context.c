@@ -79,15 +79,21 @@ int extipy__has_emptied(const struct extipy_ctx *c)
     return extipy__has_exited(c) && c->inside <= c->stuck + c->leaving;
 }
 
+/* The lock is held. */
+static void take_one_out(struct extipy_ctx *c)
+{
+    c->inside--;
+    if ((c->inside <= c->stuck && c->phase == EXTIPY_CLOSING) || extipy__has_emptied(c))
+        pthread_cond_broadcast(&c->changed);
+}
+
 void extipy__context_end_visit(struct extipy_ctx *c, int detached)
 {
     pthread_mutex_lock(&c->lock);
     if (c->jobs.abandoned && pthread_equal(c->jobs.worker, pthread_self()))
         c->stuck = 0; /* it has come back */
-    c->inside--;
     c->attached -= detached != 0;
-    if ((c->inside <= c->stuck && c->phase == EXTIPY_CLOSING) || extipy__has_emptied(c))
-        pthread_cond_broadcast(&c->changed);
+    take_one_out(c);
     pthread_mutex_unlock(&c->lock);
 }
 
@@ -150,4 +156,18 @@ int extipy_directory(const struct extipy_ctx *c, struct exti_error *err)
     if (err)
         *err = c->directory_error;
     return c->directory_error.code;
+}
+
+int extipy_pin(struct extipy_ctx *c, struct exti_error *err)
+{
+    if (!c)
+        return pyrt_fail(err, EXTI_E_ARG, "the context is NULL");
+    return extipy__context_begin_visit(c, EXTIPY_OPEN, err);
+}
+
+void extipy_unpin(struct extipy_ctx *c)
+{
+    pthread_mutex_lock(&c->lock);
+    take_one_out(c);
+    pthread_mutex_unlock(&c->lock);
 }

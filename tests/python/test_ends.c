@@ -439,6 +439,25 @@ static void threads_of_python_stop(void **state)
     assert_ended(ctx, 2);
 }
 
+/* The context's own thread has the GIL for ever once that is unpinned. */
+static void the_gil_is_to_be_had_while_it_is_pinned(void **state)
+{
+    struct exti_error err = {0};
+    void (*let_go)(int);
+    int (*take)(void);
+
+    (void)state;
+    host_symbol(ctx, "PyGILState_Ensure", &take);
+    host_symbol(ctx, "PyGILState_Release", &let_go);
+    assert_ok(extipy_pin(ctx, &err), &err);
+    assert_int_equal(call(ctx, "__main__:leave", 3, &err), EXTIPY_E_EXITED);
+    for (int i = 0; i < 3; i++)
+        let_go(take());
+    extipy_unpin(ctx);
+    assert_int_equal(extipy_pin(ctx, &err), EXTIPY_E_EXITED);
+    assert_ended(ctx, 3);
+}
+
 /* ---- the end of the context ---- */
 
 static void an_atexit_function_may_end_it(void **state)
@@ -601,6 +620,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(two_threads_call_exit, open_context, remove_native),
         with_context(a_thread_that_never_lets_go_of_the_gil_blocks_nobody),
         with_context(threads_of_python_stop),
+        with_context(the_gil_is_to_be_had_while_it_is_pinned),
         with_context(an_atexit_function_may_end_it),
         cmocka_unit_test(pools_replace_it),
     };

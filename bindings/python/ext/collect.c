@@ -5,8 +5,9 @@
 
 /* An interpreter that is stopped. */
 struct stopped {
-    struct pkg_heap *heap;
+    struct pkg_heap *heap;   /* NULL: its code has ended it */
     struct pkg_entry *entry; /* acquired */
+    int pinned;              /* by extipy_pin */
     int state;               /* what pkg_heap.leave is given */
 };
 
@@ -53,15 +54,19 @@ static int is_listed(const struct pkg_heaps *heaps, const struct pkg_heap *heap)
 
 /* ---- stopping ---- */
 
+static void let_go(const struct pkg_core *core, const struct stopped *it)
+{
+    if (it->heap)
+        it->heap->leave(it->state);
+    if (it->pinned)
+        extipy_unpin(it->entry->ctx);
+    core->release(it->entry);
+}
+
 static void let_all_go(struct stopping *s)
 {
-    while (s->count) {
-        struct stopped *last = &s->all[--s->count];
-
-        if (last->heap)
-            last->heap->leave(last->state);
-        s->core->release(last->entry);
-    }
+    while (s->count)
+        let_go(s->core, &s->all[--s->count]);
 }
 
 static struct pkg_heap *heap_of(struct pkg_heaps *heaps, uint64_t id)
@@ -82,6 +87,28 @@ static int has_exited(const struct pkg_entry *e)
     return e->ctx && extipy_exit_status(e->ctx) >= 0;
 }
 
+/* Its code may end it at any time until its GIL is taken, which nobody gets afterwards who has not
+ * pinned it. */
+static int pin(struct stopped *it, struct exti_error *err)
+{
+    int rc = it->entry->ctx ? extipy_pin(it->entry->ctx, err) : 0;
+
+    it->pinned = it->entry->ctx && rc == 0;
+    return rc == EXTIPY_E_EXITED ? 0 : rc;
+}
+
+static void take_gil(struct stopped *it, struct pkg_heaps *heaps)
+{
+    it->heap = it->pinned || !it->entry->ctx ? heap_of(heaps, it->entry->id) : NULL;
+    if (!it->heap)
+        return;
+    it->state = it->heap->enter();
+    if (!has_exited(it->entry))
+        return;
+    it->heap->leave(it->state);
+    it->heap = NULL;
+}
+
 /* While it is acquired the interpreter is not closed, and its heap stays. */
 static int stop(struct stopping *s, uint64_t id, struct exti_error *err)
 {
@@ -90,10 +117,13 @@ static int stop(struct stopping *s, uint64_t id, struct exti_error *err)
 
     if (rc < 0)
         return rc;
-    next->heap = has_exited(next->entry) ? NULL : heap_of(s->core->heaps, id);
+    rc = pin(next, err);
+    if (rc < 0) {
+        s->core->release(next->entry);
+        return rc;
+    }
     s->count++;
-    if (next->heap)
-        next->state = next->heap->enter();
+    take_gil(next, s->core->heaps);
     return 0;
 }
 

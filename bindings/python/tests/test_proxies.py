@@ -1119,6 +1119,37 @@ b.close()
     ], done.stdout + done.stderr
 
 
+def test_a_collection_while_an_interpreter_exits():
+    """It waits for the GIL of one that exits before it gets it."""
+    done = run("""
+import extisolate, threading, time, warnings
+warnings.simplefilter("ignore")
+def leave(interp, looping):
+    try:
+        interp.exec(\'\'\'
+looping.append(1)
+end = time.monotonic() + 0.2
+while time.monotonic() < end: pass
+os._exit(3)\'\'\')
+    except extisolate.InterpreterError:
+        pass
+for _ in range(3):
+    interp = extisolate.create()
+    x = interp.proxy("[]")
+    interp.exec("import os, sys, time; sys.setswitchinterval(10)")
+    looping = []
+    interp.prepare_main(looping=extisolate.share(looping))
+    thread = threading.Thread(target=leave, args=(interp, looping))
+    thread.start()
+    while not looping: time.sleep(0.001)
+    extisolate.collect()
+    thread.join()
+    interp.close()
+print("done")
+""")
+    assert done.stdout == "done\n", done.stderr
+
+
 def test_closing_while_used_from_threads():
     for _ in range(3):
         made = extisolate.create()
