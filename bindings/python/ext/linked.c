@@ -131,20 +131,34 @@ static PyObject *make_class(struct pkg_object *handle)
 
 #define CLASSES_MAX 4096
 
+/* Borrowed.  Of an object of which nothing can be learnt any more the proxy can say so. */
+static PyObject *new_class(struct pkg_object *handle, PyObject *key)
+{
+    PyObject *class = make_class(handle);
+
+    if (!class) {
+        if (!PyErr_ExceptionMatches(pkg_state.error) &&
+            !PyErr_ExceptionMatches(PyExc_ReferenceError))
+            return NULL;
+        PyErr_Clear();
+        return pkg_state.gone;
+    }
+    if (PyDict_Size(classes) >= CLASSES_MAX)
+        PyDict_Clear(classes);
+    if (PyDict_SetItem(classes, key, class) < 0)
+        Py_CLEAR(class);
+    Py_XDECREF(class);
+    return class;
+}
+
 /* Borrowed. */
 static PyObject *class_of(struct pkg_object *handle)
 {
     PyObject *key = key_of(handle);
     PyObject *class = key ? PyDict_GetItemWithError(classes, key) : NULL;
 
-    if (key && !class && !PyErr_Occurred()) {
-        class = make_class(handle);
-        if (class && PyDict_Size(classes) >= CLASSES_MAX)
-            PyDict_Clear(classes);
-        if (class && PyDict_SetItem(classes, key, class) < 0)
-            Py_CLEAR(class);
-        Py_XDECREF(class);
-    }
+    if (key && !class && !PyErr_Occurred())
+        class = new_class(handle, key);
     Py_XDECREF(key);
     return class;
 }

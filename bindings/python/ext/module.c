@@ -113,11 +113,12 @@ static PyObject *set_dispatch(PyObject *module, PyObject *args)
 /* Those by which it deals with objects of others. */
 static PyObject *set_proxies(PyObject *module, PyObject *args)
 {
-    PyObject *class_for, *special, *failed, *raised, *collect, *data_kind, *packed, *unpacked;
+    PyObject *class_for, *special, *failed, *raised, *collect, *data_kind, *packed, *unpacked,
+        *gone;
 
     (void)module;
-    if (!PyArg_ParseTuple(args, "OOOOOOOO", &class_for, &special, &failed, &raised, &collect,
-                          &data_kind, &packed, &unpacked))
+    if (!PyArg_ParseTuple(args, "OOOOOOOOO", &class_for, &special, &failed, &raised, &collect,
+                          &data_kind, &packed, &unpacked, &gone))
         return NULL;
     if (!pkg_state.data_types && !(pkg_state.data_types = PyDict_New()))
         return NULL;
@@ -130,6 +131,7 @@ static PyObject *set_proxies(PyObject *module, PyObject *args)
     pkg_state.data_kind = data_kind;
     pkg_state.packed = packed;
     pkg_state.unpacked = unpacked;
+    pkg_state.gone = gone;
     Py_RETURN_NONE;
 }
 

@@ -15,6 +15,7 @@ struct pkg_state {
     /* And those of _proxies.py. */
     PyObject *class_for, *special, *failed_linked, *raised, *collect, *data_kind, *packed,
         *unpacked;
+    PyObject *gone;        /* the class of proxies of what was gone before its type was known */
     PyObject *data_types;  /* what `data_kind` gave, by the address of the type */
     struct pkg_heap *heap; /* its objects that others have; NULL: none so far, or any more */
     PyObject *targets;     /* of functions that imports find: "module:qualname" as bytes */

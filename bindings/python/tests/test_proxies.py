@@ -885,6 +885,28 @@ def test_queues_carry_proxies(fresh):
     assert queue.get() is mine
 
 
+def test_a_queue_loses_nothing_with_what_has_ended():
+    queue = extisolate.create_queue()
+    with extisolate.create() as interp:
+        interp.prepare_main(queue=queue)
+        interp.exec("class Unseen: pass\nimport extisolate")
+        interp.exec("queue.put(('precious', extisolate.share(Unseen())))")
+        number = interp.id
+    text, gone = queue.get(timeout=1)
+    assert text == "precious"
+    assert isinstance(gone, Proxy)
+    assert repr(gone) == f"<proxy of an object of interpreter {number}, which is closed>"
+    operations = [
+        *(len, iter, next, bool, int, str, hash, dir, memoryview, operator.index, operator.neg),
+        *(lambda x: x(), lambda x: x.name, lambda x: x[0], lambda x: x + 1, lambda x: 1 - x),
+        *(lambda x: x == 1, lambda x: x.__enter__(), lambda x: 1 in x, lambda x: x.__await__()),
+        *(lambda x: setattr(x, "name", 1), lambda x: x.__setitem__(0, 1), extisolate.copied),
+    ]
+    for operation in operations:
+        with pytest.raises(extisolate.InterpreterNotFoundError, match="was, is closed"):
+            operation(gone)
+
+
 def test_pools_give_and_take_proxies():
     mine = []
     with extisolate.InterpreterPoolExecutor(2) as pool:

@@ -73,6 +73,7 @@ def set_proxies(
     data_kind: Callable[[type], tuple[int, type]],
     packed: Callable[[Any], tuple[Any, ...]],
     unpacked: Callable[[bytes, tuple[Any, ...]], Any],
+    gone: type,
     /,
 ) -> None: ...
 def share(obj: object, copies: bool, /) -> Any: ...

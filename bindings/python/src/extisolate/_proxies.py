@@ -15,6 +15,7 @@ import operator
 import os
 import pickle
 import sys
+from types import AsyncGeneratorType, CoroutineType, GeneratorType
 
 from . import _dispatch, _extisolate, _memory, _pickling
 from ._extisolate import InterpreterError, Proxy, special
@@ -312,6 +313,17 @@ def _content(module: str, qualname: str, names: tuple[str, ...], hashable: bool)
     return content
 
 
+def _gone_class() -> type:
+    """Give the class of proxies whose objects were gone before anything was known of their type:
+    whatever is done with one says so.
+    """
+    kinds = (complex, int, list, dict, set, io.FileIO)
+    generators = (GeneratorType, CoroutineType, AsyncGeneratorType)
+    names = {name for cls in (*kinds, *generators) for name in _method_names(cls)}
+    bases = (_extisolate.CallableProxy, _extisolate.BufferProxy)
+    return type("Proxy", bases, _content("", "", tuple(names), True))
+
+
 def _class_for(asker: Proxy) -> type:
     """Give the class of proxies of such objects as this is a proxy of, but without methods."""
     description = special(asker, "describe")
@@ -465,7 +477,15 @@ def settle() -> None:
 
 
 _extisolate.set_proxies(
-    _class_for, _apply, _failed, raised, _extisolate.collect, _data_kind, _packed, _unpacked
+    _class_for,
+    _apply,
+    _failed,
+    raised,
+    _extisolate.collect,
+    _data_kind,
+    _packed,
+    _unpacked,
+    _gone_class(),
 )
 atexit.register(_extisolate.end_objects)
 os.register_at_fork(after_in_child=_extisolate.forget_objects)
