@@ -5,6 +5,7 @@
 #include "bindings/python/ext/own.h"
 #include "bindings/python/ext/reading.h"
 #include "bindings/python/ext/release.h"
+#include "bindings/python/ext/stack.h"
 #include "bindings/python/ext/values.h"
 
 /* ---- calls ---- */
@@ -52,6 +53,11 @@ int pkg_calls_make(uint64_t id, struct pkg_call *call)
 
     pkg_message_init(&call->answer);
     call->exit_status = -1;
+    if (pkg_stack_is_low()) {
+        pkg_message_clear(&call->given);
+        PyErr_SetString(PyExc_RecursionError, "calls from interpreter to interpreter are too deep");
+        return -1;
+    }
     pkg_release_begin();
     state = PyEval_SaveThread();
     rc = pkg_calls_send(id, call, &err);

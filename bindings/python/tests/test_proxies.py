@@ -722,6 +722,29 @@ def test_recursion_through_both(interp):
     assert back(lambda: 1) == 1
 
 
+def test_recursion_through_many(interp):
+    """Each of them is far from its own limit when the thread's stack ends."""
+    done = run("""
+import extisolate, threading
+def go(route): return route[0](route[1:] + route[:1])
+interps = [extisolate.create() for _ in range(9)]
+for interp in interps: interp.exec("def go(route): return route[0](route[1:] + route[:1])")
+route = (*(interp.proxy("go") for interp in interps), go)
+def run():
+    try:
+        go(route)
+    except RecursionError:
+        print("too deep")
+run()
+threading.stack_size(1 << 19)
+thread = threading.Thread(target=run)
+thread.start()
+thread.join()
+print(route[0](((lambda route: "and on"),)))
+""")
+    assert done.stdout == "too deep\ntoo deep\nand on\n", (done.returncode, done.stderr)
+
+
 # ---- memory ------------------------------------------------------------------------------------
 
 
