@@ -160,7 +160,7 @@ static int stop_all(struct stopping *s, struct exti_error *err)
 
 /* ---- marking, with all locks ---- */
 
-/* Messages that are on their way keep what they have, as does what stands for objects at home. */
+/* Messages that are on their way keep what they have. */
 static void mark_roots(struct pkg_heap *heap)
 {
     for (struct pkg_object *o = heap->alive; o; o = o->next)

@@ -172,6 +172,20 @@ static PyObject *find(const struct pkg_heap *heap, const struct pkg_object *hand
     return known;
 }
 
+/* From now on it is the one for its handle, and a collection knows who refers to it.  Consumes the
+ * reference if there is no memory. */
+static PyObject *enlist(struct pkg_heap *heap, PyObject *made)
+{
+    struct pkg_object *handle = as_proxy(made)->object;
+
+    atomic_fetch_add(&handle->proxies, 1);
+    as_proxy(made)->counted = 1;
+    if (exti_link_host(heap->links, (exti_host_word)handle, made, EXTI_LINK_LOOSE) == 0)
+        return made;
+    Py_DECREF(made);
+    return PyErr_NoMemory();
+}
+
 static PyObject *make_proxy(struct pkg_heap *heap, struct pkg_object *handle)
 {
     PyObject *class = class_of(handle), *known, *made;
@@ -191,13 +205,7 @@ static PyObject *make_proxy(struct pkg_heap *heap, struct pkg_object *handle)
         Py_DECREF(made);
         return known;
     }
-    atomic_fetch_add(&handle->proxies, 1);
-    as_proxy(made)->counted = 1;
-    if (exti_link_host(heap->links, (exti_host_word)handle, made, EXTI_LINK_LOOSE) < 0) {
-        Py_DECREF(made);
-        return PyErr_NoMemory();
-    }
-    return made;
+    return enlist(heap, made);
 }
 
 PyObject *pkg_linked_object(struct pkg_object *handle)
@@ -214,6 +222,25 @@ PyObject *pkg_linked_object(struct pkg_object *handle)
 }
 
 /* ---- one's own objects ----------------------------------------------------------------------- */
+
+/* Consumes the reference to the handle. */
+static PyObject *make_shared(struct pkg_object *handle)
+{
+    PyObject *known = find(handle->heap, handle), *made;
+
+    if (known) {
+        pkg_object_release(handle);
+        return known;
+    }
+    made = new_linked(shared_type, handle);
+    if (!made)
+        return NULL;
+    known = find(handle->heap, handle); /* by whatever the collector has called meanwhile */
+    if (!known)
+        return enlist(handle->heap, made);
+    Py_DECREF(made);
+    return known;
+}
 
 PyObject *pkg_linked_share(PyObject *module, PyObject *args)
 {
@@ -233,5 +260,5 @@ PyObject *pkg_linked_share(PyObject *module, PyObject *args)
         return NULL;
     if (!copies)
         handle->copies = false;
-    return new_linked(shared_type, handle);
+    return make_shared(handle);
 }

@@ -12,7 +12,7 @@
 struct proxy {
     PyObject_HEAD struct pkg_object *object; /* a reference; NULL: it was let go of */
     PyObject *weak;
-    int counted; /* among the handle's proxies */
+    int counted; /* among the handle's `proxies` */
     struct proxy *next, *prev;
 };
 

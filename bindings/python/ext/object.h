@@ -35,8 +35,8 @@ struct pkg_heap {
     int (*enter)(void);
     void (*leave)(int state);
     void (*ring)(struct pkg_heap *heap); /* has it call pkg_heap_settle soon; never waits */
-    /* Its handles' words are linked to its objects, and handles of others to its proxies: loosely.
-     * With the GIL. */
+    /* Its handles' words are linked to its objects; and loosely those of others' handles to its
+     * proxies, and its own to what stands for its objects at home.  With the GIL. */
     struct exti_links *links;
     pthread_mutex_t lock; /* of what follows */
     struct pkg_object *alive, *released;
@@ -49,7 +49,7 @@ struct pkg_heap {
 struct pkg_object {
     struct pkg_heap *heap;
     atomic_size_t refs;
-    atomic_size_t proxies; /* of `refs`, those that proxies have */
+    atomic_size_t proxies; /* of `refs`, those of proxies and of what stands for it at home */
     void *native;          /* with the heap's GIL; NULL: it has ended */
     uint32_t number;       /* of its link */
     uint32_t kind;         /* the number of its type */

@@ -12,11 +12,12 @@ import sys
 import extisolate
 
 NODES = """
-import weakref
+import extisolate, weakref
 class Failure(Exception): pass
 class Node:
     def __init__(self, number):
         self.number, self.refs = number, []
+        if number % 3 == 0: self.shared = extisolate.share(self)
         weakref.finalize(self, ended.append, number).atexit = False
     def __del__(self):
         if revived is not None and self.number % 7 == 0: revived.append(self)

@@ -1002,6 +1002,28 @@ def test_a_circle_of_three(interp, fresh):
     assert weak() is None
 
 
+def test_an_object_that_keeps_what_stands_for_it(fresh):
+    class Thing:
+        pass
+
+    def make():
+        thing = Thing()
+        thing.itself, thing.others = share(thing), [Thing()]
+        thing.others[0].first = [share(thing)]
+        assert thing.itself is thing.others[0].first[0]
+        return thing
+
+    dead, shared = weakref.ref(make()), share(make())
+    there = fresh.proxy("[]")
+    there.append(make())
+    extisolate.collect()
+    assert dead() is None
+    for held in (there[0], fresh.proxy("lambda x: x")(shared)):
+        assert type(held.itself) is type(shared)
+        assert fresh.proxy("lambda x: x")(held.itself) is held
+        held = None
+
+
 def test_what_is_on_its_way_is_kept(fresh):
     _define_node(fresh)
     mine, theirs = Node(), fresh.proxy("Node()")

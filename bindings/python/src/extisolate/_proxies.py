@@ -452,6 +452,9 @@ def share(obj: Any, *, copies: bool = True) -> Any:
     inside of other objects.  When it comes home it is the object itself.  ``copies=False``: pickle
     refuses to copy the object by its proxies.
 
+    What it gives keeps the object, and is the same for the same object as long as there is one.  An
+    object that keeps it itself, or is kept by what does, ends when ``collect()`` has run.
+
     >>> numbers = [1, 2]
     >>> with create() as interp:
     ...     interp.prepare_main(numbers=share(numbers))
