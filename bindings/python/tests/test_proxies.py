@@ -1,4 +1,5 @@
 import asyncio
+import builtins
 import collections
 import collections.abc
 import copy
@@ -675,6 +676,75 @@ def test_exceptions(interp):
     with pytest.raises(SystemExit) as e:
         interp.proxy("lambda: throw(SystemExit(3))")()
     assert e.value.code == 3
+
+
+def _caught(interp, source):
+    try:
+        interp.proxy(f"lambda: exec({source!r})")()
+    except BaseException as e:
+        return e
+
+
+FIELDS = {
+    "import no_such_module": {"name": "no_such_module", "path": None},
+    "from os import no_such_name": {"name": "os"},
+    "raise ImportError('text', name='a', path='b')": {"name": "a", "path": "b"},
+    "no_such_name": {"args": ("name 'no_such_name' is not defined",)},
+    "open('/no/such')": {"errno": 2, "strerror": "No such file or directory"},
+    "raise OSError(18, 'text', 'a', None, 'b')": {"filename": "a", "filename2": "b"},
+    "e = OSError('text'); e.errno = 5; raise e": {"errno": 5, "args": ("text",)},
+    "1 +": {"lineno": 1, "filename": "<string>", "text": "1 +\n"},
+    "e = SyntaxError('a'); e.msg, e.lineno = 'b', 7; raise e": {"msg": "b", "lineno": 7},
+    "{}[1, 'a']": {"args": ((1, "a"),)},
+    "raise StopIteration((1, 2))": {"value": (1, 2)},
+    "raise SystemExit('text')": {"code": "text"},
+    r"b'a\xff'.decode()": {"start": 1, "end": 2, "object": b"a\xff", "encoding": "utf-8"},
+    "raise UnicodeTranslateError('text', 1, 2, 'why')": {"object": "text", "reason": "why"},
+    "e = ValueError(1); e.code = 7; raise e": {"code": 7, "args": (1,)},
+    "e = ValueError(1); e.__notes__ = ['a note']; raise e": {"__notes__": ["a note"]},
+    "class Own(OSError): pass\nraise Own(5, 'text')": {"errno": 5, "strerror": "text"},
+}
+
+
+@pytest.mark.parametrize("source", FIELDS)
+def test_exceptions_have_their_fields(interp, source):
+    e = _caught(interp, source)
+    assert isinstance(e.__cause__, extisolate.ExecutionFailed)
+    for name, value in FIELDS[source].items():
+        assert getattr(e, name) == value
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="there are none")
+def test_groups_of_exceptions(interp):
+    group = builtins.ExceptionGroup
+    inner = "ExceptionGroup('inner', [TypeError(2)])"
+    e = _caught(interp, f"raise ExceptionGroup('outer', [KeyError(1), {inner}])")
+    assert (type(e), e.message) == (group, "outer")
+    first, second = e.exceptions
+    assert (type(first), first.args) == (KeyError, (1,))
+    assert (type(second), second.message) == (group, "inner")
+    assert (type(second.exceptions[0]), second.exceptions[0].args) == (TypeError, (2,))
+    e = _caught(interp, "raise BaseExceptionGroup('base', [SystemExit(object())])")
+    assert (type(e), type(e.exceptions[0].code).__name__) == (
+        builtins.BaseExceptionGroup,
+        "Proxy[object]",
+    )
+
+    def fail():
+        raise group("ours", [KeyError(1)])
+
+    with pytest.raises(group) as caught:
+        interp.proxy("lambda f: f()")(fail)
+    assert caught.value.exceptions[0].args == (1,)
+
+
+def test_what_an_attribute_was_not_found_in(interp):
+    thing = interp.proxy("[]")
+    with pytest.raises(AttributeError) as e:
+        thing.no_such_name
+    if sys.version_info >= (3, 10):
+        assert e.value.name == "no_such_name"
+        assert e.value.obj is thing
 
 
 def test_exceptions_of_ours_come_back(interp):

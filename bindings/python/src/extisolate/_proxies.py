@@ -9,13 +9,14 @@ import collections
 import collections.abc
 import contextlib
 import enum
+import functools
 import io
 import numbers
 import operator
 import os
 import pickle
 import sys
-from types import AsyncGeneratorType, CoroutineType, GeneratorType
+from types import AsyncGeneratorType, CoroutineType, GeneratorType, MemberDescriptorType
 
 from . import _dispatch, _extisolate, _memory, _pickling
 from ._extisolate import InterpreterError, Proxy, special
@@ -168,22 +169,57 @@ def _builtin_base(cls: type) -> str:
     return next(c.__name__ for c in cls.__mro__ if c.__module__ == "builtins")
 
 
+_GROUP: Any = getattr(builtins, "BaseExceptionGroup", ())  # from CPython 3.11 on
+
+
+@functools.cache
+def _fields(base: type) -> tuple[str, ...]:
+    """Name what exceptions of a class of builtins have beside their arguments and their dict."""
+    return tuple(
+        name
+        for cls in base.__mro__
+        if cls is not _GROUP
+        for name, value in vars(cls).items()
+        if type(value) is MemberDescriptorType and not name.startswith("_")
+    )
+
+
+def _attributes(e: BaseException, base: type) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    with contextlib.suppress(Exception):
+        found.update((name, getattr(e, name)) for name in _fields(base))
+        found.update(vars(e))
+    notes = found.get("__notes__")
+    if type(notes) is list:
+        found["__notes__"] = tuple(notes)  # by value
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _arguments(e: BaseException) -> tuple[Any, ...] | None:
+    if isinstance(e, _GROUP):
+        return e.message, tuple(_failed(each) for each in e.exceptions)
+    return tuple(e.__reduce__()[1]) if type(e).__module__ == "builtins" else None
+
+
 def _failed(e: BaseException) -> tuple[Any, ...]:
     """Tell another interpreter of an exception: with the objects that it has, if that is possible
     without pickle.
     """
     cls = type(e)
-    if cls.__module__ != "builtins":
-        return (*_dispatch.failed(e), _builtin_base(cls), None)
-    kind, module, qualname, text, formatted, _ = _dispatch.failed(e, False)
-    reduced = e.__reduce__()
-    return (kind, module, qualname, text, formatted, None, cls.__name__, tuple(reduced[1]))
+    failure = _dispatch.failed(e, cls.__module__ != "builtins")
+    base = _builtin_base(cls)
+    if failure[-1] is not None:  # its pickle
+        return (*failure, base, None, (), ())
+    attributes = _attributes(e, getattr(builtins, base))
+    return (*failure, base, _arguments(e), tuple(attributes), tuple(attributes.values()))
 
 
 # ---- where the proxy is ----
 
 
 def _made(pickled: bytes | None, base: type, text: str, args: tuple[Any, ...] | None) -> Any:
+    if args is not None and issubclass(base, _GROUP):
+        return base(args[0], [raised(*each) for each in args[1]])
     if args is not None:
         return base(*args)
     if pickled is not None:
@@ -191,10 +227,16 @@ def _made(pickled: bytes | None, base: type, text: str, args: tuple[Any, ...] | 
     return base(text)
 
 
+def _set_attributes(e: BaseException, names: tuple[str, ...], values: tuple[Any, ...]) -> None:
+    for name, value in zip(names, values):
+        with contextlib.suppress(Exception):
+            setattr(e, name, list(value) if name == "__notes__" else value)
+
+
 def raised(*failure: Any) -> BaseException:
     """Give the exception to raise for one of another interpreter, which is its cause."""
     _, module, qualname, text, formatted, pickled, *more = failure
-    base, args = more or (qualname if module == "builtins" else "Exception", None)
+    base, args, *attributes = more or (qualname if module == "builtins" else "Exception", None)
     remote = _dispatch.remote(module, qualname, text, formatted, pickled)
     exception: BaseException | None = None
     with contextlib.suppress(Exception):
@@ -202,6 +244,7 @@ def raised(*failure: Any) -> BaseException:
         exception = made if isinstance(made, BaseException) else None
     if exception is None:
         exception = Exception(remote.excinfo.formatted)
+    _set_attributes(exception, *(attributes or ((), ())))
     exception.__cause__ = _dispatch.ExecutionFailed(remote.excinfo)
     return exception
 
