@@ -87,7 +87,34 @@ static PyObject *give_up(struct pkg_call *call)
     return NULL;
 }
 
-/* `names` are those of the last arguments, or NULL. */
+static int are_exact(PyObject *names)
+{
+    Py_ssize_t i = 0, n = PyTuple_Size(names);
+
+    while (i < n && PyUnicode_CheckExact(PyTuple_GetItem(names, i)))
+        i++;
+    return i == n;
+}
+
+/* Those of subclasses of str would stay here.  A new reference. */
+static PyObject *exact(PyObject *names)
+{
+    PyObject *tuple, *name;
+
+    if (are_exact(names)) {
+        Py_INCREF(names);
+        return names;
+    }
+    tuple = PyTuple_New(PyTuple_Size(names));
+    for (Py_ssize_t i = 0; tuple && i < PyTuple_Size(names); i++) {
+        name = PyUnicode_FromObject(PyTuple_GetItem(names, i));
+        if (!name || PyTuple_SetItem(tuple, i, name) < 0)
+            Py_CLEAR(tuple);
+    }
+    return tuple;
+}
+
+/* `names` are those of the last arguments, exactly of str, or NULL. */
 static PyObject *make_with(PyObject *self, enum pkg_op op, PyObject *names, PyObject *const *args,
                            Py_ssize_t n)
 {
@@ -121,24 +148,37 @@ static PyObject *make_bare(PyObject *self, enum pkg_op op)
     return begin(&call, self, op) < 0 ? NULL : make(&call);
 }
 
+static PyObject *make_named(PyObject *self, enum pkg_op op, PyObject *names, PyObject *const *args,
+                            Py_ssize_t n)
+{
+    PyObject *exactly = exact(names), *result = NULL;
+
+    if (exactly)
+        result = make_with(self, op, exactly, args, n);
+    Py_XDECREF(exactly);
+    return result;
+}
+
 /* The names and their values, in one order. */
 static PyObject *invoke_named(PyObject *self, PyObject *args, PyObject *named)
 {
     PyObject *keys = PyDict_Keys(named), *names = keys ? PyList_AsTuple(keys) : NULL;
-    const Py_ssize_t n = PyTuple_Size(args), count = names ? PyTuple_Size(names) : 0;
+    PyObject *values = names ? PyDict_Values(named) : NULL;
+    const Py_ssize_t n = PyTuple_Size(args), count = values ? PyList_Size(values) : 0;
     PyObject **all = PyMem_Malloc((size_t)(n + count) * sizeof *all), *result = NULL;
 
     for (Py_ssize_t i = 0; all && i < n; i++)
         all[i] = PyTuple_GetItem(args, i);
     for (Py_ssize_t i = 0; all && i < count; i++)
-        all[n + i] = PyDict_GetItemWithError(named, PyTuple_GetItem(names, i));
+        all[n + i] = PyList_GetItem(values, i);
     if (!all)
         PyErr_NoMemory();
-    else if (names)
-        result = make_with(self, PKG_OP_NAMED, names, all, n);
+    else if (values)
+        result = make_named(self, PKG_OP_NAMED, names, all, n);
     PyMem_Free(all);
     Py_XDECREF(keys);
     Py_XDECREF(names);
+    Py_XDECREF(values);
     return result;
 }
 
@@ -169,8 +209,10 @@ PyObject *pkg_proxy_special(PyObject *module, PyObject *const *args, Py_ssize_t 
         PyErr_SetString(PyExc_TypeError, "special() needs a proxy and a name");
         return NULL;
     }
-    return need_proxy(args[0]) < 0 ? NULL
-                                   : make_with(args[0], PKG_OP_SPECIAL, names, args + 1, n - 1);
+    if (need_proxy(args[0]) < 0)
+        return NULL;
+    return names ? make_named(args[0], PKG_OP_SPECIAL, names, args + 1, n - 1)
+                 : make_with(args[0], PKG_OP_SPECIAL, NULL, args + 1, n - 1);
 }
 
 PyObject *pkg_proxy_copy(PyObject *module, PyObject *proxy)
@@ -223,26 +265,39 @@ static int is_own_name(PyObject *name)
     return is;
 }
 
-static PyObject *get_attribute(PyObject *self, PyObject *name)
+static PyObject *get_exactly(PyObject *self, PyObject *name)
 {
     struct pkg_call call;
 
-    if (!PyUnicode_Check(name) || is_own_name(name))
-        return PyObject_GenericGetAttr(self, name);
     if (begin(&call, self, PKG_OP_GET) < 0)
         return NULL;
     return pkg_values_add(&call.given, name, PKG_LINKED) == 1 ? make(&call) : give_up(&call);
 }
 
+static PyObject *get_attribute(PyObject *self, PyObject *name)
+{
+    PyObject *exactly, *found;
+
+    if (!PyUnicode_Check(name) || is_own_name(name))
+        return PyObject_GenericGetAttr(self, name);
+    if (PyUnicode_CheckExact(name))
+        return get_exactly(self, name);
+    exactly = PyUnicode_FromObject(name);
+    found = exactly ? get_exactly(self, exactly) : NULL;
+    Py_XDECREF(exactly);
+    return found;
+}
+
 static int set_attribute(PyObject *self, PyObject *name, PyObject *value)
 {
-    PyObject *function = PyUnicode_FromString(value ? "__setattr__" : "__delattr__"), *done;
-    PyObject *args[3] = {function, name, value};
+    PyObject *function = PyUnicode_FromString(value ? "__setattr__" : "__delattr__"), *done = NULL;
+    PyObject *exactly = PyUnicode_FromObject(name);
+    PyObject *args[3] = {function, exactly, value};
 
-    if (!function)
-        return -1;
-    done = make_with(self, PKG_OP_SPECIAL, NULL, args, value ? 3 : 2);
-    Py_DECREF(function);
+    if (function && exactly)
+        done = make_with(self, PKG_OP_SPECIAL, NULL, args, value ? 3 : 2);
+    Py_XDECREF(function);
+    Py_XDECREF(exactly);
     Py_XDECREF(done);
     return done ? 0 : -1;
 }

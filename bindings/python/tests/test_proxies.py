@@ -468,6 +468,21 @@ def test_keywords_and_many_arguments(interp):
     assert f(x=1) == ((), (("x", 1),))
 
 
+def test_names_that_are_more_than_text(interp):
+    class Name(str):
+        pass
+
+    thing = interp.proxy("type('Thing', (), {})()")
+    setattr(thing, Name("value"), 1)
+    assert getattr(thing, Name("value")) == thing.value == 1
+    delattr(thing, Name("value"))
+    assert not hasattr(thing, Name("value"))
+    named = interp.proxy("lambda *args, **kwargs: (args, tuple(kwargs.items()))")
+    assert named(1, **{Name("a"): 2, "b": 3}) == ((1,), (("a", 2), ("b", 3)))
+    text = interp.proxy("type('Text', (), {'__enter__': lambda self, **kwargs: tuple(kwargs)})()")
+    assert type(text).__enter__(text, **{Name("a"): 2}) == ("a",)
+
+
 def test_generators(interp):
     interp.exec(
         "def count():\n"
