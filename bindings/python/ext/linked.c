@@ -17,14 +17,29 @@ int pkg_linked_is(PyObject *o)
     return linked_type && PyObject_TypeCheck(o, linked_type);
 }
 
+static void say_gone(PyObject *o)
+{
+    const struct proxy *p = as_proxy(o);
+
+    if (!p->forked)
+        PyErr_SetString(PyExc_ReferenceError,
+                        "this interpreter is ending, and has let go of the objects of others");
+    else if (PyObject_TypeCheck(o, shared_type))
+        PyErr_SetString(PyExc_ReferenceError,
+                        "share() was called before this process was forked: share the object anew");
+    else
+        PyErr_Format(PyExc_ReferenceError,
+                     "interpreter %llu, in which the object was, is of the process that this one "
+                     "was forked from",
+                     (unsigned long long)p->home);
+}
+
 struct pkg_object *pkg_linked_handle(PyObject *o)
 {
     struct pkg_object *handle = as_proxy(o)->object;
 
     if (!handle)
-        PyErr_SetString(PyExc_ReferenceError,
-                        "the object is of an interpreter that this one has outlived, or of the "
-                        "process that this one was forked from");
+        say_gone(o);
     return handle;
 }
 
@@ -52,6 +67,7 @@ static PyObject *new_linked(PyTypeObject *type, struct pkg_object *handle)
         return NULL;
     }
     p->object = handle;
+    p->home = handle->heap->id;
     p->next = proxies;
     if (p->next)
         p->next->prev = p;
@@ -105,6 +121,7 @@ int pkg_linked_traverse(PyObject *self, visitproc visit, void *arg)
 void pkg_linked_end_all(int forked)
 {
     while (proxies) {
+        proxies->forked = forked;
         if (forked)
             pkg_object_keep(proxies->object);
         let_go(proxies);

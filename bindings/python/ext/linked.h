@@ -12,7 +12,9 @@
 struct proxy {
     PyObject_HEAD struct pkg_object *object; /* a reference; NULL: it was let go of */
     PyObject *weak;
-    int counted; /* among the handle's `proxies` */
+    uint64_t home; /* the number of the object's interpreter */
+    int counted;   /* among the handle's `proxies` */
+    int forked;    /* let go of as this process is a child of the one that the object is in */
     struct proxy *next, *prev;
 };
 
@@ -33,8 +35,8 @@ PyObject *pkg_linked_object(struct pkg_object *handle);
 /* Method of the module: share(object, copies). */
 PyObject *pkg_linked_share(PyObject *module, PyObject *args);
 
-/* All proxies let go of their objects, with which nothing can be done any more.  In a child the
- * handles are the parent's, and stay as they are. */
+/* All let go of their objects, with which nothing can be done any more.  In a child the handles are
+ * the parent's, and stay as they are. */
 void pkg_linked_end_all(int forked);
 
 #endif

@@ -229,15 +229,11 @@ PyObject *pkg_proxy_copy(PyObject *module, PyObject *proxy)
 
 PyObject *pkg_proxy_home(PyObject *module, PyObject *proxy)
 {
-    const struct pkg_object *handle;
-
     (void)module;
-    if (!pkg_linked_is(proxy)) {
-        PyErr_SetString(PyExc_TypeError, "it is no proxy");
-        return NULL;
-    }
-    handle = pkg_linked_handle(proxy);
-    return handle ? PyLong_FromUnsignedLongLong(handle->heap->id) : NULL;
+    if (pkg_linked_is(proxy))
+        return PyLong_FromUnsignedLongLong(((struct proxy *)(void *)proxy)->home);
+    PyErr_SetString(PyExc_TypeError, "it is no proxy");
+    return NULL;
 }
 
 /* ---- attributes ------------------------------------------------------------------------------ */

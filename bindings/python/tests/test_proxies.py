@@ -1346,22 +1346,37 @@ def test_a_child_has_no_proxies():
 import extisolate, os
 interp = extisolate.create()
 x = interp.proxy("[]")
+mine = [2]
+shared = extisolate.share(mine)
 x.append([1])
 pid = os.fork()
 if pid == 0:
-    try:
-        len(x)
-    except ReferenceError as e:
-        print("child", "forked" in str(e), flush=True)
-    del x
     again = extisolate.create()
+    for use in (lambda: len(x), lambda: again.proxy("lambda x: x")(shared)):
+        try:
+            use()
+        except ReferenceError as e:
+            print(e, flush=True)
+    print(repr(x), flush=True)
+    print(again.proxy("lambda x: x")(extisolate.share(mine)) is mine, flush=True)
+    del x
     print(len(again.proxy("[1]")), flush=True)
     again.close()
     os._exit(0)
 os.waitpid(pid, 0)
-print("parent", len(x))
+print("parent", len(x), shared is extisolate.share(mine))
 """)
-    assert done.stdout == "child True\n1\nparent 1\n", done.stdout + done.stderr
+    forked = (
+        "interpreter 1, in which the object was, is of the process that this one was forked from"
+    )
+    assert done.stdout.splitlines() == [
+        forked,
+        "share() was called before this process was forked: share the object anew",
+        f"<proxy of an object of interpreter 1: {forked}>",
+        "True",
+        "1",
+        "parent 1 True",
+    ], done.stdout + done.stderr
 
 
 def test_ctrl_c_stops_what_a_proxy_does():

@@ -255,6 +255,8 @@ def _repr(self: Proxy) -> str:
         return f"<proxy of {special(self, '__repr__')} in interpreter {home}>"
     except InterpreterError:
         return f"<proxy of an object of interpreter {home}, which is closed>"
+    except ReferenceError as e:
+        return f"<proxy of an object of interpreter {home}: {e}>"
 
 
 def _eq(self: Proxy, other: object) -> Any:
