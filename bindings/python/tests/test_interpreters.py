@@ -290,6 +290,14 @@ def test_interpreters_inside_interpreters(interp):
     assert id not in [i.id for i in extisolate.list_all()]
 
 
+def test_source_has_no_features_that_it_does_not_ask_for(interp):
+    source = "def f(a: int): pass\nassert f.__annotations__ == {'a': int}"
+    interp.exec(source)
+    interp.call(exec, source)
+    with pytest.raises(extisolate.ExecutionFailed, match="AssertionError"):
+        interp.exec(f"from __future__ import annotations\n{source}")
+
+
 def test_threads_inside(interp):
     assert interp.call(work.start_thread, 21) == 42
 

@@ -1,6 +1,7 @@
 """What other interpreters call: functions by name or by value, and their outcome as a message."""
 
 from __future__ import annotations
+import __future__
 
 import functools
 import sys
@@ -110,6 +111,8 @@ def unpack(what: str, *message: Any) -> Any:
 def _in_main(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call what looks at its caller's variables, as eval() and globals() do, from ``__main__``."""
     code = (lambda _function, _args, _kwargs: _function(*_args, **_kwargs)).__code__
+    # What they compile has the features that their caller has, and not this module's.
+    code = code.replace(co_flags=code.co_flags & ~__future__.annotations.compiler_flag)
     return FunctionType(code, sys.modules["__main__"].__dict__)(function, args, kwargs)
 
 
@@ -169,7 +172,7 @@ def calm(thread: int) -> None:
 
 def run_source(source: str) -> None:
     """Run source text in the module ``__main__``."""
-    exec(compile(source, "<string>", "exec"), sys.modules["__main__"].__dict__)
+    exec(compile(source, "<string>", "exec", dont_inherit=True), sys.modules["__main__"].__dict__)
 
 
 def run_code(code: bytes) -> None:
