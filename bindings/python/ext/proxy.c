@@ -239,11 +239,14 @@ PyObject *pkg_proxy_home(PyObject *module, PyObject *proxy)
 /* ---- attributes ------------------------------------------------------------------------------ */
 
 /* Those of the proxy and not of its object: what CPython needs to know of it, how it is pickled,
- * and the protocols of numpy, which need an array of this interpreter. */
+ * what has to be of a type of this interpreter, and the protocols of numpy, which need an array of
+ * it. */
 static int is_own_name(PyObject *name)
 {
-    static const char *const names[] = {"__class__",    "__reduce__",  "__reduce_ex__", "__del__",
-                                        "__deepcopy__", "__weakref__", "__copy__",      NULL};
+    static const char *const names[] = {
+        "__class__",   "__reduce__", "__reduce_ex__", "__del__",         "__deepcopy__",
+        "__weakref__", "__copy__",   "__signature__", "__annotations__", "__annotate__",
+        NULL};
 
     PyObject *text;
     int is = 0;

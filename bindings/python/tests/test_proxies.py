@@ -8,6 +8,7 @@ import decimal
 import fractions
 import functools
 import gc
+import inspect
 import io
 import numbers
 import operator
@@ -617,6 +618,48 @@ def test_functions_are_called_back_where_they_are(interp):
     assert interp.proxy("lambda f: [f(i) for i in range(3)]")(lambda n: n * n) == interp.proxy(
         "[0, 1, 4]"
     )
+
+
+def test_functions_tell_their_signatures(interp):
+    interp.exec(
+        "import functools\n"
+        "def f(a, b: int = 2, /, c=[], *args: 'x', d, e=None, **rest) -> str:\n"
+        "    'What f does.'\n"
+        "class Thing:\n"
+        "    def __init__(self, size: int): pass\n"
+        "    def __call__(self, x): pass\n"
+        "    def method(self, y=1): pass\n"
+        "annotated = Thing(1)\n"
+        "annotated.__annotations__ = {'a': int}"
+    )
+    f = interp.proxy("f")
+    signature = inspect.signature(f)
+    assert list(signature.parameters) == ["a", "b", "c", "args", "d", "e", "rest"]
+    assert str(signature).replace(repr(f.__defaults__[1]), "[]") == (
+        "(a, b: int = 2, /, c=[], *args: 'x', d, e=None, **rest) -> str"
+    )
+    assert signature.bind(1, d=2).arguments == {"a": 1, "d": 2}
+    for text, wanted in {
+        "Thing": "(size: int)",
+        "Thing(1)": "(x)",
+        "Thing(1).method": "(y=1)",
+        "functools.partial(f, 1, 2, 3)": "(*args: 'x', d, e=None, **rest) -> str",
+    }.items():
+        assert str(inspect.signature(interp.proxy(text))) == wanted
+    for text in ("[]", "type('NoSignature', (Thing,), {'__signature__': 5})"):
+        assert not hasattr(interp.proxy(text), "__signature__")
+
+    @functools.wraps(f)
+    def wrapper(*args, **kwargs):
+        return args
+
+    assert (wrapper.__name__, wrapper.__doc__) == ("f", "What f does.")
+    assert wrapper.__wrapped__ is f
+    assert wrapper.__annotations__ == {"b": int, "args": "x", "return": str}
+    assert inspect.signature(wrapper) == signature
+    assert interp.proxy("annotated").__annotations__ == {"a": int}
+    with pytest.raises(AttributeError):
+        interp.proxy("[]").__annotations__
 
 
 def test_others_run_while_one_is_called(interp):

@@ -125,9 +125,25 @@ def _contains(obj: Any, item: Any) -> bool:
     return item in obj
 
 
+def _describe_signature(obj: Any) -> tuple[Any, ...]:
+    import inspect
+
+    def given(value: Any) -> tuple[Any, ...]:
+        return () if value is inspect.Signature.empty else (value,)
+
+    found = inspect.signature(obj)
+    parameters = (
+        (p.name, int(p.kind), given(p.default), given(p.annotation))
+        for p in found.parameters.values()
+    )
+    return tuple(parameters), given(found.return_annotation)
+
+
 # What has to be of exactly a type on the other side, or is not simply a method.
 _SPECIAL: dict[str, Callable[..., Any]] = {
     "describe": _describe,
+    "signature": _describe_signature,
+    "annotations": lambda obj: tuple(obj.__annotations__.items()),
     "__setattr__": setattr,
     "__delattr__": delattr,
     "__repr__": lambda obj: str.__str__(repr(obj)),
@@ -308,6 +324,35 @@ def _array(self: Proxy, dtype: Any = None, copy: bool | None = None) -> Any:
     return made.copy() if copy else made
 
 
+def _signature(self: Proxy) -> Any:
+    """Give the signature, of the type that inspect knows, for callables."""
+    import inspect
+
+    def parameter(name: str, kind: int, default: Any, annotation: Any) -> inspect.Parameter:
+        named = {"default": default, "annotation": annotation}
+        given = {key: value[0] for key, value in named.items() if value}
+        return inspect.Parameter(name, inspect._ParameterKind(kind), **given)
+
+    try:
+        parameters, returned = special(self, "signature")
+    except (TypeError, ValueError) as e:  # it has none
+        raise AttributeError(str(e)) from e
+    annotation = returned[0] if returned else inspect.Signature.empty
+    return inspect.Signature([parameter(*p) for p in parameters], return_annotation=annotation)
+
+
+def _annotations(self: Proxy) -> dict[str, Any]:
+    """Give a dict of this interpreter, as functions want one."""
+    return dict(special(self, "annotations"))
+
+
+def _annotate(self: Proxy) -> Any:
+    """Give what computes them from CPython 3.14 on."""
+    if sys.version_info < (3, 14):
+        raise AttributeError("__annotate__")
+    return lambda format, /: _annotations(self)
+
+
 def _same(obj: Any) -> Any:
     return obj
 
@@ -321,6 +366,8 @@ _OWN: dict[str, Any] = {
     "__eq__": _eq,
     "__ne__": _ne,
     "__reduce_ex__": _reduce,
+    "__annotations__": property(_annotations),
+    "__annotate__": property(_annotate),
 }
 _FORWARDED: dict[str, Any] = {
     "__next__": _forward_next,
@@ -348,7 +395,8 @@ _classes: dict[tuple[Any, ...], type] = {}
 
 def _content(module: str, qualname: str, names: tuple[str, ...], hashable: bool) -> dict[str, Any]:
     content = {name: _forwarder(name) for name in ("__str__", "__format__", "__dir__", *names)}
-    content.pop("__call__", None)  # CallableProxy has it
+    if content.pop("__call__", None):  # CallableProxy has it
+        content["__signature__"] = property(_signature)
     content.update(_OWN, __slots__=(), __module__=__package__)
     content["__hash__"] = _forwarder("__hash__") if hashable else None
     # So lists are lists, wherever it does not matter how they are made.
