@@ -145,6 +145,26 @@ def test_containers_are_given_with_what_is_shared_in_them(interp):
     assert interp.proxy("lambda x: x[0] is x[1]")([same, same])
 
 
+class Plain:
+    pass
+
+
+def test_containers_of_other_types_are_given_in_the_same_way(interp):
+    thing = Plain()
+    given = [
+        collections.OrderedDict(a=thing),
+        collections.defaultdict(lambda: thing, a=thing),
+        collections.Counter({"a": 3}),
+        range(3),
+        {"a": frozenset([thing])},
+    ]
+    look = interp.proxy("lambda given: (given[0]['a'], given[1]['b'], given[2]['a'], given[4])")
+    assert look(given)[:3] == (thing, thing, 3)
+    assert look(given)[3]["a"].__contains__(thing)
+    kinds = interp.proxy("lambda given: ' '.join(type(x).__name__ for x in given)")
+    assert kinds(given) == "OrderedDict defaultdict Counter range dict"
+
+
 def test_memory_is_given_as_it_is(interp):
     numpy = pytest.importorskip("numpy")
     x = numpy.zeros(3)
@@ -156,6 +176,9 @@ def test_memory_is_given_as_it_is(interp):
     view = bytearray(b"abc")
     set_first(memoryview(view)), interp.proxy("lambda x: x.__setitem__(1, 65)")(view)
     assert view == b"\tAc"
+    interp.proxy("lambda x: x[0]['k'][0].append(66)")([{"k": (view,)}])
+    assert view == b"\tAcB"
+    assert interp.proxy("lambda x: x[0] is x[1]")([view, view])
     texts = numpy.array(["a", None], dtype=object)
     assert interp.proxy("lambda x: x[0]")(texts) == "a"
 

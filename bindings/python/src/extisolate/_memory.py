@@ -66,7 +66,7 @@ def tensor_of(array: Any, dtype: Any, requires_grad: bool) -> Any:
 # ---- on the side that gives ----
 
 
-class _Held:
+class Held:
     """A bytearray, array or mmap, to which pickle would do what it likes."""
 
     def __init__(self, obj: Any) -> None:
@@ -92,7 +92,7 @@ def _wrap(obj: Any, wanted: tuple[type, ...], known: dict[int, Any]) -> Any:
     cls = type(obj)
     made = obj
     if cls in wanted and not (cls.__name__ == "array" and obj.typecode in "uw"):
-        made = _Held(obj)
+        made = Held(obj)
     elif cls is list:
         made = known[id(obj)] = []
         made.extend(_wrap(item, wanted, known) for item in obj)
@@ -106,10 +106,14 @@ def _wrap(obj: Any, wanted: tuple[type, ...], known: dict[int, Any]) -> Any:
     return made
 
 
+def holding(obj: object, wanted: tuple[type, ...]) -> object:
+    """Give the object to pickle: one in which those of these types are held."""
+    return _wrap(obj, wanted, {}) if wanted and _extisolate.holds(obj, wanted) else obj
+
+
 def wrapped(obj: object, policy: int) -> object:
     """Give the object to pickle: one in which bytearrays, arrays and mmaps can be recognised."""
-    wanted = _held_types(policy)
-    return _wrap(obj, wanted, {}) if wanted and _extisolate.holds(obj, wanted) else obj
+    return holding(obj, _held_types(policy))
 
 
 class Sharing:
@@ -173,7 +177,7 @@ class Sharing:
         if issubclass(cls, _extisolate.Linked):
             self.memory.append(obj)
             return take_memory, (len(self.memory) - 1,)
-        if cls in (memoryview, _Held):
+        if cls in (memoryview, Held):
             return self._add_memory(obj if cls is memoryview else memoryview(obj.obj))
         if cls.__module__ == "numpy" and cls.__name__ == "ndarray":
             return self._reduce_array(obj)

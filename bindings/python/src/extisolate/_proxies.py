@@ -490,9 +490,13 @@ class _Pickler(pickle.Pickler):
 
     def reducer_override(self, obj: Any) -> Any:
         cls = type(obj)
-        by_name = cls is type and getattr(builtins, obj.__name__, None) is obj
-        if by_name or obj is unpack_nested or obj is _memory.take_memory:
+        by_name = cls is type and (
+            getattr(builtins, obj.__name__, None) is obj or obj in _COPIED_TYPES
+        )
+        if by_name or cls in _COPIED_TYPES or obj is unpack_nested or obj is _memory.take_memory:
             return NotImplemented
+        if cls is _memory.Held:
+            obj, cls = obj.obj, type(obj.obj)
         if not issubclass(cls, (_extisolate.Linked, type)) and _kind(cls):
             try:
                 return self._nested(*_pickling.pickled(_memory.wrapped(obj, 0), 0))
@@ -519,7 +523,7 @@ def _packed(obj: Any) -> tuple[Any, ...]:
     """Make a message of what is data, or in which there may be some."""
     file = io.BytesIO()
     pickler = _Pickler(file)
-    pickler.dump(obj)
+    pickler.dump(_memory.holding(obj, (bytearray,)))  # which pickle would copy
     return file.getvalue(), tuple(pickler.shared)
 
 
