@@ -86,6 +86,16 @@ static int is_builtin(PyObject *o)
 /* What objects of a type are, as the package says: of which copies are given, or given and got. */
 enum data_kind { OBJECT, DATA, VALUE };
 
+/* A metaclass that fails has objects.  Returns -1, and the exception stays, if that is one which
+ * nobody may pass over, such as KeyboardInterrupt. */
+static int pass_over(void)
+{
+    if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_Exception))
+        return -1;
+    PyErr_Clear();
+    return 0;
+}
+
 static long kind_of_data(PyObject *type)
 {
     PyObject *address = PyLong_FromVoidPtr(type), *found = NULL;
@@ -127,7 +137,8 @@ static int object_tag(struct looking *l, PyObject *o)
     if (tag >= 0)
         return tag;
     kind = PyType_Check(o) ? OBJECT : kind_of_data((PyObject *)Py_TYPE(o));
-    PyErr_Clear();
+    if (pass_over() < 0)
+        return -1;
     return kind == VALUE || (kind == DATA && is_given) ? PKG_PACKED : PKG_OBJECT;
 }
 
@@ -148,7 +159,7 @@ static int linked_tag(struct looking *l, PyObject *o)
     return object_tag(l, o);
 }
 
-/* -1: none that can be added. */
+/* -1: none that can be added, or an exception is set. */
 static int tag_of(struct looking *l, PyObject *o)
 {
     if (o == Py_None)
@@ -398,7 +409,7 @@ static int add_at(struct pkg_message *m, struct looking *l, PyObject *o, int dep
     case PKG_BUILTIN:
         return add_builtin(m, o);
     default:
-        return 0;
+        return PyErr_Occurred() ? -1 : 0;
     }
 }
 

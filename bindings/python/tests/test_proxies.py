@@ -1445,6 +1445,22 @@ print("parent", len(x), shared is extisolate.share(mine))
     ], done.stdout + done.stderr
 
 
+def test_an_interrupt_while_a_type_is_looked_at_is_not_lost(interp):
+    class Meta(type):
+        def __getattr__(cls, name):
+            raise failure
+
+    same = interp.proxy("lambda x: x")
+    for failure in (KeyboardInterrupt(), RuntimeError()):
+        cls = Meta("Thing", (), {})
+        if isinstance(failure, KeyboardInterrupt):
+            with pytest.raises(KeyboardInterrupt):
+                same(cls())
+            continue
+        thing = cls()
+        assert same(thing) is thing
+
+
 def test_ctrl_c_stops_what_a_proxy_does():
     done = run("""
 import extisolate, threading, signal, os
