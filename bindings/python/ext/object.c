@@ -156,9 +156,13 @@ static void free_all(struct pkg_object *o)
 
 void pkg_heap_settle_locked(struct pkg_heap *heap)
 {
-    atomic_store(&heap->due, false);
-    if (!heap->ended)
-        atomic_fetch_sub(&heap->heaps->count, exti_links_settle(heap->links));
+    const size_t settled = heap->ended ? 0 : exti_links_settle(heap->links);
+    const bool no_memory = heap->released && !settled; /* and the table leads to them */
+
+    atomic_fetch_sub(&heap->heaps->count, settled);
+    atomic_store(&heap->due, no_memory);
+    if (no_memory)
+        return;
     free_all(heap->released);
     heap->released = NULL;
 }
@@ -199,6 +203,8 @@ void pkg_heap_close(struct pkg_heap *heap)
 {
     exti_links_close(heap->links);
     heap->links = NULL;
+    free_all(heap->released); /* for which there was no memory */
+    heap->released = NULL;
     release_heap(heap);
 }
 

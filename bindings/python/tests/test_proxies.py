@@ -12,6 +12,7 @@ import inspect
 import io
 import numbers
 import operator
+import os
 import pathlib
 import pickle
 import sys
@@ -1495,6 +1496,58 @@ def test_memory_does_not_grow(fresh):
         use()
     extisolate.collect()
     assert (pages() - before) * 4096 < 3 << 20
+
+
+def test_without_memory_objects_are_let_go_of_later():
+    """This interpreter cannot let go of any before the limit is set, as a thread has its GIL."""
+    done = run(
+        """
+import ctypes, extisolate, resource, threading
+from extisolate import share
+limits = resource.getrlimit(resource.RLIMIT_AS)
+memory = ctypes.create_string_buffer(3 * 64)
+places = [ctypes.addressof(memory) + i * 64 for i in range(3)]
+inside, holding, over = map(ctypes.c_void_p, places)
+python = ctypes.PyDLL(None)
+for semaphore in (inside, holding, over): python.sem_init(semaphore, 0, 0)
+interp = extisolate.create()
+interp.prepare_main(places=tuple(places), hard=limits[1])
+interp.exec(\'\'\'
+import ctypes, resource
+inside, holding, over = map(ctypes.c_void_p, places)
+wait, post = ctypes.CDLL(None).sem_wait, ctypes.CDLL(None).sem_post
+kept = []
+def clear():
+    post(inside)
+    wait(holding)
+    kept.clear()
+    resource.setrlimit(resource.RLIMIT_AS, (1 << 20, hard))
+    post(over)
+\'\'\')
+class Thing: pass
+things = [Thing() for _ in range(200000)]
+append, clear, same = map(interp.proxy, ("kept.append", "clear", "lambda x: x"))
+for thing in things: append(thing)
+def hold_the_gil():
+    ctypes.CDLL(None).sem_wait(inside)
+    python.sem_post(holding)
+    python.sem_wait(over)
+thread = threading.Thread(target=hold_the_gil)
+thread.start()
+clear()
+resource.setrlimit(resource.RLIMIT_AS, limits)
+others = [share(Thing()) for _ in range(1000)]
+again = [share(thing) for thing in things]
+print(extisolate._extisolate.linked() > 300000)
+print(all(same(shared) is thing for shared, thing in zip(again, things)))
+del again, others
+extisolate.collect()
+print(extisolate._extisolate.linked() < 100)
+thread.join()
+""",
+        env=dict(os.environ, MALLOC_MMAP_THRESHOLD_="65536", MALLOC_ARENA_MAX="1"),
+    )
+    assert done.stdout == "True\nTrue\nTrue\n", (done.returncode, done.stdout, done.stderr)
 
 
 def test_inside_of_an_interpreter(fresh):
