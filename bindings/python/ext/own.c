@@ -5,12 +5,9 @@
 #include "bindings/python/ext/natives.h"
 #include "bindings/python/ext/release.h"
 #include "bindings/python/ext/state.h"
+#include "bindings/python/ext/types.h"
 
-/* Types are told apart by numbers; those of types that end go with all others, once there are so
- * many. */
-#define KINDS_MAX 4096
-
-static PyObject *kinds; /* by the address of a type: a number, and the type */
+static PyObject *kinds; /* numbers of types (types.h) */
 static uint32_t last_kind;
 static int ended;
 
@@ -89,20 +86,16 @@ struct pkg_heap *pkg_own_heap(void)
 
 static int kind_of(uint32_t *kind, PyObject *type)
 {
-    PyObject *address = PyLong_FromVoidPtr(type);
-    PyObject *known = address ? PyDict_GetItemWithError(kinds, address) : NULL, *entry = NULL;
-    int rc = address && !PyErr_Occurred() ? 0 : -1;
+    PyObject *known = pkg_types_get(kinds, type), *number;
+    int rc;
 
-    if (known) {
-        *kind = (uint32_t)PyLong_AsUnsignedLong(PyTuple_GetItem(known, 0));
-    } else if (rc == 0) {
-        if (PyDict_Size(kinds) >= KINDS_MAX)
-            PyDict_Clear(kinds);
-        entry = Py_BuildValue("(kO)", (unsigned long)(*kind = ++last_kind), type);
-        rc = entry ? PyDict_SetItem(kinds, address, entry) : -1;
-    }
-    Py_XDECREF(entry);
-    Py_XDECREF(address);
+    if (known)
+        *kind = (uint32_t)PyLong_AsUnsignedLong(known);
+    if (known || PyErr_Occurred())
+        return known ? 0 : -1;
+    number = PyLong_FromUnsignedLong(*kind = ++last_kind);
+    rc = number ? pkg_types_set(kinds, type, number) : -1;
+    Py_XDECREF(number);
     return rc;
 }
 

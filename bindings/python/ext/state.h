@@ -16,7 +16,7 @@ struct pkg_state {
     PyObject *class_for, *special, *failed_linked, *raised, *collect, *data_kind, *packed,
         *unpacked;
     PyObject *gone;        /* the class of proxies of what was gone before its type was known */
-    PyObject *data_types;  /* what `data_kind` gave, by the address of the type */
+    PyObject *data_types;  /* what `data_kind` gave (types.h) */
     struct pkg_heap *heap; /* its objects that others have; NULL: none so far, or any more */
     PyObject *targets;     /* of functions that imports find: "module:qualname" as bytes */
     PyObject *kept;        /* what others keep for this interpreter (_kept.py) */

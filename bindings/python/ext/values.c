@@ -7,6 +7,7 @@
 #include "bindings/python/ext/memory.h"
 #include "bindings/python/ext/own.h"
 #include "bindings/python/ext/reading.h"
+#include "bindings/python/ext/types.h"
 
 /* Deeper ones are left to pickle, which has its own limit. */
 #define DEPTH_MAX 50
@@ -14,9 +15,6 @@
 #define BYTES_COPIED (1 << 16)
 /* Memory that comes up twice is left to pickle, which makes one object of it on the other side. */
 #define VIEWS_MAX 8
-
-/* Of how many types it is known whether they are data. */
-#define TYPES_MAX 4096
 
 /* ---- which ---- */
 
@@ -98,21 +96,15 @@ static int pass_over(void)
 
 static long kind_of_data(PyObject *type)
 {
-    PyObject *address = PyLong_FromVoidPtr(type), *found = NULL;
-    PyObject *known = address ? PyDict_GetItemWithError(pkg_state.data_types, address) : NULL;
+    PyObject *known = pkg_types_get(pkg_state.data_types, type), *found;
     long kind = OBJECT;
 
-    if (known) {
-        kind = PyLong_AsLong(PyTuple_GetItem(known, 0));
-    } else if (address && !PyErr_Occurred()) {
-        found = PyObject_CallFunction(pkg_state.data_kind, "O", type);
-        if (found && PyDict_Size(pkg_state.data_types) >= TYPES_MAX)
-            PyDict_Clear(pkg_state.data_types);
-        if (found && PyDict_SetItem(pkg_state.data_types, address, found) == 0)
-            kind = PyLong_AsLong(PyTuple_GetItem(found, 0));
-    }
+    if (known)
+        return PyLong_AsLong(known);
+    found = PyErr_Occurred() ? NULL : PyObject_CallFunction(pkg_state.data_kind, "O", type);
+    if (found && pkg_types_set(pkg_state.data_types, type, found) == 0)
+        kind = PyLong_AsLong(found);
     Py_XDECREF(found);
-    Py_XDECREF(address);
     return kind;
 }
 

@@ -319,6 +319,37 @@ def test_types_are_told_apart_by_what_they_are(interp):
     assert odd["key"] == "key" and odd + 1 == ("Odd", 1) and odd - 5 == 5
 
 
+def test_types_end_with_their_objects(interp, fresh):
+    """Here, where their objects are, and there, where proxies have classes for them."""
+
+    def use(number):
+        class Thing:
+            pass
+
+        Thing.__qualname__ = f"Thing{number}"
+        there = interp.proxy("lambda x: type(x)")(Thing())
+        interp.proxy("lambda x: x")([Thing(), there])
+        return weakref.ref(Thing)
+
+    used = [use(number) for number in range(20)]
+    extisolate.collect()
+    gc.collect()
+    assert not any(weak() for weak in used)
+    fresh.exec(
+        "import extisolate, gc\n"
+        "def make(i): return type(f'Thing{i}', (), {'__len__': lambda self: 1})()\n"
+        "def count(): return sum(c.__name__.startswith('Thing') for c in object.__subclasses__())"
+    )
+    make, count = fresh.proxy("make"), fresh.proxy("count")
+    before = len(Proxy.__subclasses__())
+    for i in range(9000):
+        make(i)
+    gc.collect()
+    fresh.exec("gc.collect()")
+    assert len(Proxy.__subclasses__()) <= before + 4096
+    assert count() == 0
+
+
 def test_what_was_done_is_told_beside_a_close():
     a, b = extisolate.create(), extisolate.create()
     kept, there = a.proxy("[]"), a.proxy("[[] for _ in range(10500)]")

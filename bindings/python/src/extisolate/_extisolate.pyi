@@ -70,7 +70,7 @@ def set_proxies(
     failed: Callable[[BaseException], tuple[Any, ...]],
     raised: Callable[..., BaseException],
     collect: Callable[[], int],
-    data_kind: Callable[[type], tuple[int, type]],
+    data_kind: Callable[[type], int],
     packed: Callable[[Any], tuple[Any, ...]],
     unpacked: Callable[[bytes, tuple[Any, ...]], Any],
     gone: type,

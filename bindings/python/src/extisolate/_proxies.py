@@ -16,6 +16,7 @@ import operator
 import os
 import pickle
 import sys
+import weakref
 from types import AsyncGeneratorType, CoroutineType, GeneratorType, MemberDescriptorType
 
 from . import _dispatch, _extisolate, _memory, _pickling
@@ -390,7 +391,7 @@ def _forwarder(name: str) -> Any:
     return found
 
 
-_classes: dict[tuple[Any, ...], type] = {}
+_classes: weakref.WeakValueDictionary[tuple[Any, ...], type] = weakref.WeakValueDictionary()
 
 
 def _content(module: str, qualname: str, names: tuple[str, ...], hashable: bool) -> dict[str, Any]:
@@ -468,12 +469,8 @@ def _is_number(cls: type) -> bool:
     )
 
 
-def _data_kind(cls: type) -> tuple[int, type]:
-    """Tell whether copies are given of objects of a type, and got, too; and keep the type."""
-    return _kind(cls), cls
-
-
-def _kind(cls: type) -> int:
+def _data_kind(cls: type) -> int:
+    """Tell whether copies are given of objects of a type, and got, too."""
     if cls.__module__ in _VALUE_MODULES or _is_number(cls):
         return VALUE
     if cls in _COPIED_TYPES or issubclass(cls, (BaseException, enum.Enum)):
@@ -497,7 +494,7 @@ class _Pickler(pickle.Pickler):
             return NotImplemented
         if cls is _memory.Held:
             obj, cls = obj.obj, type(obj.obj)
-        if not issubclass(cls, (_extisolate.Linked, type)) and _kind(cls):
+        if not issubclass(cls, (_extisolate.Linked, type)) and _data_kind(cls):
             try:
                 return self._nested(*_pickling.pickled(_memory.wrapped(obj, 0), 0))
             except RecursionError:
