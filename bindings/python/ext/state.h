@@ -12,7 +12,7 @@ struct pkg_state {
     struct extipy_ctx *ctx; /* that interpreter's; NULL: the main one */
     /* The package's functions of these names (_dispatch.py). */
     PyObject *dispatch, *answered, *failed, *adopt_thread;
-    /* And those of _proxies.py. */
+    /* And those that _proxies.py names. */
     PyObject *class_for, *special, *failed_linked, *raised, *collect, *data_kind, *packed,
         *unpacked;
     PyObject *gone;        /* the class of proxies of what was gone before its type was known */

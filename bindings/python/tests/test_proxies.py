@@ -22,6 +22,7 @@ import traceback
 import weakref
 
 import pytest
+import work
 from test_process import run
 
 import extisolate
@@ -317,6 +318,9 @@ def test_types_are_told_apart_by_what_they_are(interp):
     assert interp.proxy("Callable()")() == 1 and len(interp.proxy("Sized()")) == 2
     odd = interp.proxy("Odd()")
     assert odd["key"] == "key" and odd + 1 == ("Odd", 1) and odd - 5 == 5
+    thing = work.LikeAList()
+    assert interp.proxy("lambda x: x")(thing) is thing
+    assert interp.proxy("lambda x: x[0]")([thing]) is thing
 
 
 def test_types_end_with_their_objects(interp, fresh):

@@ -375,3 +375,15 @@ def place():
 
 def annotations(function):
     return tuple(function.__annotations__.items())
+
+
+class EqualToLists(type):
+    def __eq__(cls, other):
+        return other is list
+
+    def __hash__(cls):
+        return hash(list)
+
+
+class LikeAList(metaclass=EqualToLists):
+    pass

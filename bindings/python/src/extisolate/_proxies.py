@@ -8,20 +8,16 @@ import builtins
 import collections
 import collections.abc
 import contextlib
-import enum
-import functools
 import io
 import numbers
 import operator
 import os
-import pickle
 import sys
 import weakref
-from types import AsyncGeneratorType, CoroutineType, GeneratorType, MemberDescriptorType
+from types import AsyncGeneratorType, CoroutineType, GeneratorType
 
-from . import _dispatch, _extisolate, _memory, _pickling
+from . import _dispatch, _extisolate, _failures, _giving
 from ._extisolate import InterpreterError, Proxy, special
-from ._message import PICKLED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -110,7 +106,7 @@ def _next(obj: Any) -> tuple[bool, Any]:
 def _exception(failure: tuple[Any, ...]) -> tuple[Any, ...]:
     if not failure:
         return None, None, None
-    exception = raised(*failure)
+    exception = _failures.raised(*failure)
     return type(exception), exception, None
 
 
@@ -182,88 +178,7 @@ def _apply(obj: Any, name: str, *args: Any, **kwargs: Any) -> Any:
     raise AttributeError(f"type object {type(obj).__name__!r} has no attribute {name!r}")
 
 
-def _builtin_base(cls: type) -> str:
-    return next(c.__name__ for c in cls.__mro__ if c.__module__ == "builtins")
-
-
-_GROUP: Any = getattr(builtins, "BaseExceptionGroup", ())  # from CPython 3.11 on
-
-
-@functools.cache
-def _fields(base: type) -> tuple[str, ...]:
-    """Name what exceptions of a class of builtins have beside their arguments and their dict."""
-    return tuple(
-        name
-        for cls in base.__mro__
-        if cls is not _GROUP
-        for name, value in vars(cls).items()
-        if type(value) is MemberDescriptorType and not name.startswith("_")
-    )
-
-
-def _attributes(e: BaseException, base: type) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    with contextlib.suppress(Exception):
-        found.update((name, getattr(e, name)) for name in _fields(base))
-        found.update(vars(e))
-    notes = found.get("__notes__")
-    if type(notes) is list:
-        found["__notes__"] = tuple(notes)  # by value
-    return {name: value for name, value in found.items() if value is not None}
-
-
-def _arguments(e: BaseException) -> tuple[Any, ...] | None:
-    if isinstance(e, _GROUP):
-        return e.message, tuple(_failed(each) for each in e.exceptions)
-    return tuple(e.__reduce__()[1]) if type(e).__module__ == "builtins" else None
-
-
-def _failed(e: BaseException) -> tuple[Any, ...]:
-    """Tell another interpreter of an exception: with the objects that it has, if that is possible
-    without pickle.
-    """
-    cls = type(e)
-    failure = _dispatch.failed(e, cls.__module__ != "builtins")
-    base = _builtin_base(cls)
-    if failure[-1] is not None:  # its pickle
-        return (*failure, base, None, (), ())
-    attributes = _attributes(e, getattr(builtins, base))
-    return (*failure, base, _arguments(e), tuple(attributes), tuple(attributes.values()))
-
-
 # ---- where the proxy is ----
-
-
-def _made(pickled: bytes | None, base: type, text: str, args: tuple[Any, ...] | None) -> Any:
-    if args is not None and issubclass(base, _GROUP):
-        return base(args[0], [raised(*each) for each in args[1]])
-    if args is not None:
-        return base(*args)
-    if pickled is not None:
-        return pickle.loads(pickled)
-    return base(text)
-
-
-def _set_attributes(e: BaseException, names: tuple[str, ...], values: tuple[Any, ...]) -> None:
-    for name, value in zip(names, values):
-        with contextlib.suppress(Exception):
-            setattr(e, name, list(value) if name == "__notes__" else value)
-
-
-def raised(*failure: Any) -> BaseException:
-    """Give the exception to raise for one of another interpreter, which is its cause."""
-    _, module, qualname, text, formatted, pickled, *more = failure
-    base, args, *attributes = more or (qualname if module == "builtins" else "Exception", None)
-    remote = _dispatch.remote(module, qualname, text, formatted, pickled)
-    exception: BaseException | None = None
-    with contextlib.suppress(Exception):
-        made = _made(pickled, getattr(builtins, base, Exception), text, args)
-        exception = made if isinstance(made, BaseException) else None
-    if exception is None:
-        exception = Exception(remote.excinfo.formatted)
-    _set_attributes(exception, *(attributes or ((), ())))
-    exception.__cause__ = _dispatch.ExecutionFailed(remote.excinfo)
-    return exception
 
 
 def _repr(self: Proxy) -> str:
@@ -292,7 +207,7 @@ def _forward_next(self: Proxy) -> Any:
 
 
 def _failure(exception: BaseException | None) -> tuple[Any, ...]:
-    return () if exception is None else _failed(exception)
+    return () if exception is None else _failures.failed(exception)
 
 
 def _forward_exit(self: Proxy, _: Any, exception: BaseException | None, __: Any) -> Any:
@@ -435,99 +350,6 @@ def _class_for(asker: Proxy) -> type:
     return found
 
 
-# ---- what operations are given ----
-
-
-OBJECT, DATA, VALUE = range(3)
-
-# Types whose objects are values and nothing more, of modules that have no other objects.
-_VALUE_MODULES = frozenset(
-    ("datetime", "decimal", "fractions", "ipaddress", "pathlib", "uuid", "zoneinfo")
-)
-_COPIED_TYPES = (
-    *(list, dict, set, frozenset, range),
-    *(collections.OrderedDict, collections.defaultdict, collections.Counter),
-)
-# By one of these, objects offer their data to whoever wants them.
-_DATA_METHODS = (
-    "__array__",
-    "__dlpack__",
-    "__arrow_array__",
-    "__arrow_c_array__",
-    "__arrow_c_stream__",
-    "__dataframe__",
-)
-
-
-def _is_number(cls: type) -> bool:
-    """Tell whether it is numpy's type of a number, or of a truth value, a date or a text."""
-    numpy = sys.modules.get("numpy")
-    return (
-        numpy is not None
-        and issubclass(cls, numpy.generic)
-        and not issubclass(cls, (numpy.void, numpy.object_))
-    )
-
-
-def _data_kind(cls: type) -> int:
-    """Tell whether copies are given of objects of a type, and got, too."""
-    if cls.__module__ in _VALUE_MODULES or _is_number(cls):
-        return VALUE
-    if cls in _COPIED_TYPES or issubclass(cls, (BaseException, enum.Enum)):
-        return DATA
-    return DATA if any(hasattr(cls, name) for name in _DATA_METHODS) else OBJECT
-
-
-class _Pickler(pickle.Pickler):
-    """Pickles lists, dicts and sets, and data in them; whatever else is in them is shared."""
-
-    def __init__(self, file: io.BytesIO) -> None:
-        super().__init__(file, 5)
-        self.shared: list[Any] = []
-
-    def reducer_override(self, obj: Any) -> Any:
-        cls = type(obj)
-        by_name = cls is type and (
-            getattr(builtins, obj.__name__, None) is obj or obj in _COPIED_TYPES
-        )
-        if by_name or cls in _COPIED_TYPES or obj is unpack_nested or obj is _memory.take_memory:
-            return NotImplemented
-        if cls is _memory.Held:
-            obj, cls = obj.obj, type(obj.obj)
-        if not issubclass(cls, (_extisolate.Linked, type)) and _data_kind(cls):
-            try:
-                return self._nested(*_pickling.pickled(_memory.wrapped(obj, 0), 0))
-            except RecursionError:
-                raise
-            except Exception:
-                pass  # it has no copy
-        self.shared.append(share(obj))
-        return _memory.take_memory, (len(self.shared) - 1,)
-
-    def _nested(self, kind: int, payload: Any, shared: tuple[Any, ...], own: int) -> Any:
-        begin = len(self.shared)
-        self.shared.extend(shared)
-        return unpack_nested, (payload, begin, len(self.shared), own)
-
-
-def unpack_nested(payload: bytes, begin: int, end: int, own: int) -> Any:
-    """Give data that were in a container; for unpickling only."""
-    shared = tuple(_memory.take_memory(i) for i in range(begin, end))
-    return _pickling.unpack(PICKLED, payload, shared, own)
-
-
-def _packed(obj: Any) -> tuple[Any, ...]:
-    """Make a message of what is data, or in which there may be some."""
-    file = io.BytesIO()
-    pickler = _Pickler(file)
-    pickler.dump(_memory.holding(obj, (bytearray,)))  # which pickle would copy
-    return file.getvalue(), tuple(pickler.shared)
-
-
-def _unpacked(payload: bytes, shared: tuple[Any, ...]) -> Any:
-    return _pickling.unpack(PICKLED, payload, shared, 0)
-
-
 # ---- for the program ----
 
 
@@ -576,12 +398,12 @@ def settle() -> None:
 _extisolate.set_proxies(
     _class_for,
     _apply,
-    _failed,
-    raised,
+    _failures.failed,
+    _failures.raised,
     _extisolate.collect,
-    _data_kind,
-    _packed,
-    _unpacked,
+    _giving.data_kind,
+    _giving.packed,
+    _giving.unpacked,
     _gone_class(),
 )
 atexit.register(_extisolate.end_objects)
