@@ -20,7 +20,10 @@ OBJECT, DATA, VALUE = range(3)
 
 # Types whose objects are values and nothing more, of modules that have no other objects.
 _VALUE_MODULES = frozenset(
-    ("datetime", "decimal", "fractions", "ipaddress", "pathlib", "uuid", "zoneinfo")
+    (
+        *("datetime", "decimal", "fractions", "ipaddress", "uuid", "zoneinfo"),
+        *("pathlib", "pathlib._local"),  # of CPython 3.13
+    )
 )
 _COPIED_TYPES = (
     *(list, dict, set, frozenset, range),
