@@ -220,7 +220,8 @@ EXTI_API uint32_t exti_link_number(const struct exti_links *links, const void *n
 EXTI_API void exti_link_died(struct exti_links *links, uint32_t number);
 
 /* Ends the links that exti_link_died was called for, and takes the base from their natives' counts.
- * Returns how many. */
+ * Returns how many.  Needs memory only where natives have no collector of their own
+ * (exti_natives.clear): without it none ends, and they wait for the next call. */
 EXTI_API size_t exti_links_settle(struct exti_links *links);
 
 /* ---- what the host does not see -------------------------------------------------------------- */

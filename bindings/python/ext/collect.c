@@ -160,14 +160,11 @@ static int stop_all(struct stopping *s, struct exti_error *err)
 
 /* ---- marking, with all locks ---- */
 
-/* Messages that are on their way keep what they have.  What could not be settled without memory is
- * not ended otherwise. */
+/* Messages that are on their way keep what they have. */
 static void mark_roots(struct pkg_heap *heap)
 {
     for (struct pkg_object *o = heap->alive; o; o = o->next)
         o->marked = atomic_load(&o->refs) > atomic_load(&o->proxies);
-    for (struct pkg_object *o = heap->released; o; o = o->next)
-        o->marked = true;
 }
 
 static void mark(const struct stopping *s)

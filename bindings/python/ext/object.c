@@ -156,13 +156,9 @@ static void free_all(struct pkg_object *o)
 
 void pkg_heap_settle_locked(struct pkg_heap *heap)
 {
-    const size_t settled = heap->ended ? 0 : exti_links_settle(heap->links);
-    const bool no_memory = heap->released && !settled; /* and the table leads to them */
-
-    atomic_fetch_sub(&heap->heaps->count, settled);
-    atomic_store(&heap->due, no_memory);
-    if (no_memory)
-        return;
+    atomic_store(&heap->due, false);
+    if (!heap->ended)
+        atomic_fetch_sub(&heap->heaps->count, exti_links_settle(heap->links));
     free_all(heap->released);
     heap->released = NULL;
 }
@@ -203,8 +199,6 @@ void pkg_heap_close(struct pkg_heap *heap)
 {
     exti_links_close(heap->links);
     heap->links = NULL;
-    free_all(heap->released); /* for which there was no memory */
-    heap->released = NULL;
     release_heap(heap);
 }
 

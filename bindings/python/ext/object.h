@@ -73,8 +73,8 @@ struct pkg_object *pkg_object_new(struct pkg_heap *heap, void *native);
 
 /* Lists a heap; its members up to `links` are set. */
 void pkg_heap_begin(struct pkg_heap *heap, struct pkg_heaps *heaps);
-/* Ends the links of what was released, or, without memory, none, and is due again.  Dead objects
- * wait then (exti_links_next_dead).  With the GIL, as what follows. */
+/* Ends the links of what was released.  Dead objects wait then (exti_links_next_dead).  With the
+ * GIL, as what follows. */
 void pkg_heap_settle(struct pkg_heap *heap);
 /* Has the interpreter settle soon; with the heap's lock. */
 void pkg_heap_ring(struct pkg_heap *heap);
