@@ -167,7 +167,7 @@ static void a_circle_through_a_host_ends(void **state)
     object = heap_new(&h);
     assert_int_equal(exti_link_host(h.links, (exti_host_word)object, shell, 0), 0);
     object->fields[0] = heap_new(&h);
-    object->fields[0]->native = list;
+    object->fields[0]->in[0].native = list;
     assert_int_equal(exti_link_native(h.links, (exti_host_word)object->fields[0], list), 0);
 
     assert_int_equal(host_run_inside(p.c, "del shell"), 0);

@@ -12,6 +12,7 @@
 #include "tests/support/exti_test.h"
 
 #define FIELDS 4
+#define TABLES 2 /* that a heap may have */
 #define BASE ((int64_t)1 << 40)
 #define LIGHT ((int64_t)1 << 50)
 
@@ -55,23 +56,39 @@ static inline int native_traverse(void *user, void *native, exti_native_visit vi
 
 /* ---- the host -------------------------------------------------------------------------------- */
 
+/* What an object is to a table. */
+struct object_link {
+    void *native; /* a proxy's, which the table does not give */
+    /* Of a host that toggles. */
+    bool linked, strong;
+    uint32_t number;          /* of its link */
+    struct object **repeated; /* references of natives */
+    size_t repeated_count, repeated_capacity;
+};
+
 struct object {
     struct object *to; /* its copy, during a collection */
     bool old;
     bool stays; /* large ones are not moved */
     bool immortal;
     bool marked;
+    bool hub;
+    bool gone; /* tables have not been told yet */
     struct object *fields[FIELDS];
-    void *native; /* a proxy's, which the table does not give */
-    /* Of a host that toggles. */
-    bool linked, strong, hub;
-    bool gone;                /* the table has not been told yet */
-    uint32_t number;          /* of its link */
-    struct object **repeated; /* references of natives */
-    size_t repeated_count, repeated_capacity;
+    struct object_link in[TABLES];
+};
+
+/* The host as one of its tables knows it. */
+struct heap_table {
+    struct exti_links *links;
+    size_t number;
 };
 
 struct heap {
+    union {                       /* first */
+        struct exti_links *links; /* of the first table, which mostly is the only one */
+        struct heap_table tables[TABLES];
+    };
     struct object **objects; /* all that there are */
     size_t count, capacity;
     struct object **roots; /* slots, which are rewritten */
@@ -79,7 +96,6 @@ struct heap {
     struct object **work; /* copies whose fields are still those of before */
     size_t work_count, work_capacity;
     enum exti_links_part part;
-    struct exti_links *links;
     int told; /* of dead natives */
     bool toggles;
     struct object **gone;
@@ -143,14 +159,22 @@ static inline void heap_drain(struct heap *h)
 
         for (int i = 0; i < FIELDS; i++)
             o->fields[i] = heap_copy(h, o->fields[i]);
-        for (size_t i = 0; i < o->repeated_count; i++)
-            heap_copy(h, o->repeated[i]);
+        for (int k = 0; k < TABLES; k++)
+            for (size_t i = 0; i < o->in[k].repeated_count; i++)
+                heap_copy(h, o->in[k].repeated[i]);
     }
+}
+
+static inline struct heap *heap_of(void *user)
+{
+    struct heap_table *t = user;
+
+    return (struct heap *)(t - t->number);
 }
 
 static inline int heap_survives(void *user, exti_host_word *word)
 {
-    struct heap *h = user;
+    const struct heap *h = heap_of(user);
     struct object *o = (struct object *)*word;
 
     if (!o->to && is_collected(h, o))
@@ -161,7 +185,7 @@ static inline int heap_survives(void *user, exti_host_word *word)
 
 static inline void heap_keep(void *user, exti_host_word word)
 {
-    struct heap *h = user;
+    struct heap *h = heap_of(user);
 
     heap_copy(h, (struct object *)word);
     heap_drain(h);
@@ -169,9 +193,17 @@ static inline void heap_keep(void *user, exti_host_word word)
 
 static inline void heap_some_dead(void *user)
 {
-    struct heap *h = user;
+    heap_of(user)->told++;
+}
 
-    h->told++;
+static inline bool heap_is_strong(const struct object *o)
+{
+    return o->in[0].strong || o->in[1].strong;
+}
+
+static inline bool heap_is_linked(const struct object *o)
+{
+    return o->in[0].linked || o->in[1].linked;
 }
 
 static inline void heap_mark_roots(struct heap *h)
@@ -180,7 +212,7 @@ static inline void heap_mark_roots(struct heap *h)
         h->roots[i] = heap_copy(h, h->roots[i]);
     /* What a write barrier would have remembered. */
     for (size_t i = 0; i < h->count; i++)
-        if (h->objects[i]->strong || (h->part == EXTI_LINKS_ALL && h->objects[i]->immortal))
+        if (heap_is_strong(h->objects[i]) || (h->part == EXTI_LINKS_ALL && h->objects[i]->immortal))
             heap_copy(h, h->objects[i]);
         else if (!is_collected(h, h->objects[i]))
             for (int k = 0; k < FIELDS; k++)
@@ -191,7 +223,8 @@ static inline void heap_mark_roots(struct heap *h)
 /* Overwrites what is no object any more. */
 static inline void heap_leave(struct object *o)
 {
-    free(o->repeated);
+    for (int k = 0; k < TABLES; k++)
+        free(o->in[k].repeated);
     memset(o, 0xdd, sizeof *o);
     free(o);
 }
@@ -205,7 +238,7 @@ static inline void heap_finish(struct heap *h)
 
         if (to)
             h->objects[kept++] = to;
-        if (!to && o->linked) {
+        if (!to && heap_is_linked(o)) {
             o->gone = true; /* a weak reference to it gives nothing */
             heap_push(&h->gone, &h->gone_count, &h->gone_capacity, o);
         } else if (to != o) {
@@ -234,30 +267,32 @@ static inline void heap_collect(struct heap *h, enum exti_links_part part)
 
 /* ---- the host that toggles ------------------------------------------------------------------- */
 
+static inline struct object_link *heap_link(void *user, exti_host_word word)
+{
+    return &((struct object *)word)->in[((const struct heap_table *)user)->number];
+}
+
 static inline int heap_strengthen(void *user, exti_host_word word)
 {
-    struct object *o = (struct object *)word;
+    const struct object *o = (struct object *)word;
 
-    (void)user;
     if (!o->gone)
-        o->strong = true;
+        heap_link(user, word)->strong = true;
     return o->gone;
 }
 
 static inline void heap_weaken(void *user, exti_host_word word)
 {
-    (void)user;
-    ((struct object *)word)->strong = false;
+    heap_link(user, word)->strong = false;
 }
 
 static inline int heap_refer(void *user, exti_host_word from, exti_host_word to)
 {
-    struct object *o = (struct object *)from;
+    struct object_link *l = heap_link(user, from);
 
-    (void)user;
-    if (o->gone || ((struct object *)to)->gone)
+    if (((struct object *)from)->gone || ((struct object *)to)->gone)
         return 1;
-    heap_push(&o->repeated, &o->repeated_count, &o->repeated_capacity, (struct object *)to);
+    heap_push(&l->repeated, &l->repeated_count, &l->repeated_capacity, (struct object *)to);
     return 0;
 }
 
@@ -267,7 +302,7 @@ static inline exti_host_word heap_hub(void *user, exti_host_word from)
 
     if (((struct object *)from)->gone)
         return 0;
-    hub = heap_new(user);
+    hub = heap_new(heap_of(user));
     hub->hub = true;
     heap_refer(user, from, (exti_host_word)hub);
     return (exti_host_word)hub;
@@ -275,25 +310,24 @@ static inline exti_host_word heap_hub(void *user, exti_host_word from)
 
 static inline void heap_forget(void *user, exti_host_word from)
 {
-    (void)user;
-    ((struct object *)from)->repeated_count = 0;
+    heap_link(user, from)->repeated_count = 0;
 }
 
 /* After the object was linked to the native. */
-static inline void heap_linked(struct heap *h, struct object *o, const void *native)
+static inline void heap_linked(struct heap_table *t, struct object *o, const void *native)
 {
-    o->linked = h->toggles;
-    if (h->toggles)
-        o->number = exti_link_number(h->links, native);
+    o->in[t->number].linked = heap_of(t)->toggles;
+    if (o->in[t->number].linked)
+        o->in[t->number].number = exti_link_number(t->links, native);
 }
 
-/* Tells the table of the dead; returns how many. */
+/* Tells the only table of the dead; returns how many. */
 static inline size_t heap_tell(struct heap *h)
 {
     const size_t count = h->gone_count;
 
     for (size_t i = 0; i < count; i++)
-        exti_link_died(h->links, h->gone[i]->number);
+        exti_link_died(h->links, h->gone[i]->in[0].number);
     assert_int_equal(exti_links_settle(h->links), count);
     while (h->gone_count)
         heap_leave(h->gone[--h->gone_count]);
@@ -311,6 +345,16 @@ static inline struct exti_links_opts heap_opts(struct heap *h)
         .base = BASE,
         .light = LIGHT,
     };
+}
+
+/* Of another table than the first. */
+static inline struct exti_links_opts heap_table_opts(struct heap *h, size_t number)
+{
+    struct exti_links_opts o = heap_opts(h);
+
+    h->tables[number].number = number;
+    o.user = &h->tables[number];
+    return o;
 }
 
 static inline void heap_toggles(struct heap *h, struct exti_links_opts *o)

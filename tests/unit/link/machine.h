@@ -184,7 +184,8 @@ static struct object *object_of(const struct machine *m, const struct thing *t)
 
 static struct thing *thing_of(const struct machine *m, const struct object *o)
 {
-    return o->native ? o->native : exti_link_from_host(m->heap.links, (exti_host_word)o);
+    return o->in[0].native ? o->in[0].native
+                           : exti_link_from_host(m->heap.links, (exti_host_word)o);
 }
 
 struct walk {
@@ -240,7 +241,7 @@ static void walk_on(struct walk *w)
                 reach_thing(w, (struct thing *)t->n.fields[i]);
             /* A shell is its object; a native does not hold its proxy. */
             expect(w->m, o || !t->shell, "a shell has lost its object");
-            if (o && !o->native)
+            if (o && !o->in[0].native)
                 reach_object(w, o);
         }
     }
@@ -389,7 +390,8 @@ static void reach_proxies(struct walk *w)
         for (size_t i = 0; i < w->m->heap.count; i++) {
             struct object *o = w->m->heap.objects[i];
 
-            if (o->marked || !o->native || ((struct thing *)o->native)->seen != w->m->round)
+            if (o->marked || !o->in[0].native ||
+                ((struct thing *)o->in[0].native)->seen != w->m->round)
                 continue;
             reach_object(w, o);
             any = true;
@@ -444,7 +446,7 @@ static void link_object(struct machine *m)
     const bool light = random_below(m, 3) == 0;
     struct thing *t;
 
-    if (!o || o->native || thing_of(m, o))
+    if (!o || o->in[0].native || thing_of(m, o))
         return;
     t = thing_new(m);
     t->light = light;
@@ -452,7 +454,7 @@ static void link_object(struct machine *m)
     t->n.count = (light ? LIGHT : BASE) - (m->fault == NOT_COUNTED);
     expect(m, exti_link_host(m->heap.links, (exti_host_word)o, t, light ? EXTI_LINK_LIGHT : 0) == 0,
            "a shell could not be linked");
-    heap_linked(&m->heap, o, t);
+    heap_linked(&m->heap.tables[0], o, t);
     if (random_below(m, 2))
         hand_out(m, t);
 }
@@ -465,12 +467,12 @@ static void link_thing(struct machine *m)
     if (!t || object_of(m, t) || t->shell || m->heap.root_count == MOST)
         return;
     o = heap_new(&m->heap);
-    o->native = t;
+    o->in[0].native = t;
     o->stays = random_below(m, 4) == 0;
     t->n.count += BASE + (m->fault == COUNTED_TWICE);
     expect(m, exti_link_native(m->heap.links, (exti_host_word)o, t) == 0,
            "a native could not be linked");
-    heap_linked(&m->heap, o, t);
+    heap_linked(&m->heap.tables[0], o, t);
     root(m, o);
 }
 
@@ -527,7 +529,7 @@ static void look_up(struct machine *m)
     if (o && thing_of(m, o))
         expect(m, exti_link_to_host(m->heap.links, thing_of(m, o)) == (exti_host_word)o,
                "a native does not lead to its object");
-    if (o && o->native)
+    if (o && o->in[0].native)
         expect(m, !exti_link_from_host(m->heap.links, (exti_host_word)o),
                "a proxy leads to a native by the table");
     if (t && object_of(m, t))

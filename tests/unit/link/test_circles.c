@@ -86,7 +86,7 @@ static struct object *link_proxy(struct heap *h, struct thing *t)
     struct object *o = heap_new(h);
 
     *t = (struct thing){.n.count = BASE};
-    o->native = t;
+    o->in[0].native = t;
     assert_int_equal(exti_link_native(h->links, (exti_host_word)o, t), 0);
     return o;
 }
@@ -255,8 +255,8 @@ static void mark_and_say(struct heap *h)
 {
     heap_mark_roots(h);
     for (size_t i = 0; i < h->count; i++)
-        if (h->objects[i]->to && h->objects[i]->native)
-            exti_link_marked(h->links, h->objects[i]->native);
+        if (h->objects[i]->to && h->objects[i]->in[0].native)
+            exti_link_marked(h->links, h->objects[i]->in[0].native);
 }
 
 static void a_host_may_say_what_it_has_marked(void **state)

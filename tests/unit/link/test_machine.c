@@ -174,7 +174,7 @@ static void tell_some(struct crew *c)
     pthread_mutex_unlock(&c->telling);
     if (!o)
         return;
-    exti_link_died(c->m.heap.links, o->number);
+    exti_link_died(c->m.heap.links, o->in[0].number);
     pthread_mutex_lock(&c->telling);
     heap_push(&c->told, &c->told_count, &c->told_capacity, o);
     pthread_mutex_unlock(&c->telling);

@@ -27,7 +27,7 @@ static void link_pair(struct heap *h, struct pair *p, int how)
     o = object_of(h, p);
     p->native.count = how & LIGHT_HOST ? LIGHT : BASE;
     if (how & NATIVE) {
-        o->native = &p->native;
+        o->in[0].native = &p->native;
         assert_int_equal(exti_link_native(h->links, (exti_host_word)o, &p->native), 0);
     } else {
         assert_int_equal(exti_link_host(h->links, (exti_host_word)o, &p->native,

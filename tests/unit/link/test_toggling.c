@@ -22,7 +22,7 @@ static struct object *link_shell(struct heap *h, struct native *n)
 
     *n = (struct native){.count = BASE};
     assert_int_equal(exti_link_host(h->links, (exti_host_word)o, n, 0), 0);
-    heap_linked(h, o, n);
+    heap_linked(&h->tables[0], o, n);
     return o;
 }
 
@@ -31,9 +31,9 @@ static struct object *link_proxy(struct heap *h, struct native *n)
     struct object *o = heap_new(h);
 
     n->count += BASE;
-    o->native = n;
+    o->in[0].native = n;
     assert_int_equal(exti_link_native(h->links, (exti_host_word)o, n), 0);
-    heap_linked(h, o, n);
+    heap_linked(&h->tables[0], o, n);
     return o;
 }
 
@@ -62,10 +62,10 @@ static void what_is_handed_out_is_kept(void **state)
     (void)state;
     open_heap(&h);
     o = link_shell(&h, &n);
-    assert_false(o->strong);
+    assert_false(o->in[0].strong);
     assert_int_equal(exti_link_hand_out(h.links, &n), 0);
     assert_int_equal(exti_link_hand_out(h.links, &n), 0);
-    assert_true(o->strong);
+    assert_true(o->in[0].strong);
     n.count++;
     assert_int_equal(exti_links_scan(h.links, 0), 0);
     heap_collect(&h, EXTI_LINKS_ALL);
@@ -98,7 +98,7 @@ static void a_proxy_is_never_kept(void **state)
     open_heap(&h);
     o = link_proxy(&h, &n);
     assert_int_equal(exti_link_hand_out(h.links, &n), 0);
-    assert_false(o->strong);
+    assert_false(o->in[0].strong);
     heap_collect(&h, EXTI_LINKS_ALL);
     assert_int_equal(heap_tell(&h), 1);
     assert_int_equal(n.count, 1);
@@ -218,7 +218,7 @@ static void a_circle_is_the_hosts_to_find(void **state)
     heap_collect(&c.h, EXTI_LINKS_ALL);
     assert_int_equal(c.h.count, 2); /* without it, for ever */
     assert_int_equal(exti_links_weaken_circles(c.h.links), 1);
-    assert_false(c.object->strong);
+    assert_false(c.object->in[0].strong);
     heap_collect(&c.h, EXTI_LINKS_ALL);
     assert_int_equal(c.h.count, 0);
     assert_int_equal(heap_tell(&c.h), 2);
@@ -250,8 +250,8 @@ static void handing_out_undoes_it(void **state)
     (void)state;
     make_weak_circle(&c);
     assert_int_equal(exti_link_hand_out(c.h.links, &c.native), 0);
-    assert_true(c.object->strong);
-    assert_int_equal(c.proxy->repeated_count, 0);
+    assert_true(c.object->in[0].strong);
+    assert_int_equal(c.proxy->in[0].repeated_count, 0);
     c.middle.fields[0] = NULL; /* native code has the reference now */
     c.h.roots[c.root] = NULL;
     heap_collect(&c.h, EXTI_LINKS_ALL);
@@ -271,7 +271,7 @@ static void what_native_code_has_is_no_dead_circle(void **state)
     c.h.roots[c.root] = NULL;
     assert_int_equal(exti_links_weaken_circles(c.h.links), 0);
     heap_collect(&c.h, EXTI_LINKS_ALL);
-    assert_true(c.object->strong);
+    assert_true(c.object->in[0].strong);
     heap_close(&c.h);
 }
 
@@ -285,7 +285,7 @@ static void what_cannot_be_repeated_stays_strong(void **state)
     c.object->gone = true;
     assert_int_equal(exti_links_weaken_circles(c.h.links), 0);
     assert_int_equal(info_of(&c.h).strong, 1);
-    assert_int_equal(c.proxy->repeated_count, 0);
+    assert_int_equal(c.proxy->in[0].repeated_count, 0);
     c.object->gone = false;
     c.proxy->gone = true; /* no hub */
     assert_int_equal(exti_links_weaken_circles(c.h.links), 0);
@@ -305,7 +305,7 @@ static void without_memory_it_stays_strong(void **state)
         exti__mem_fail_after(fails);
         weak = exti_links_weaken_circles(c.h.links);
         exti__mem_fail_after(-1);
-        assert_int_equal(c.object->strong, weak == 0);
+        assert_int_equal(c.object->in[0].strong, weak == 0);
         assert_int_equal(exti_links_weaken_circles(c.h.links), 1);
         heap_close(&c.h);
         if (weak) {
