@@ -79,7 +79,7 @@ void exti__repeat_free(struct exti_links *links)
     links->repeated = (struct repeated){0};
 }
 
-static void undo_all(struct exti_links *links)
+void exti__repeat_undo_all(struct exti_links *links)
 {
     for (uint32_t n = 1; n < links->repeated.count; n++)
         undo_group(links, n);
@@ -255,7 +255,7 @@ size_t exti_links_weaken_circles(struct exti_links *links)
 
     if (!links->o.toggling.refer)
         return 0;
-    undo_all(links);
+    exti__repeat_undo_all(links);
     exti_links_scan(links, 0);
     exti__collection_begin(links);
     while (exti__graph_next_marked(r.graph) != NO_NODE)

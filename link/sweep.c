@@ -1,5 +1,6 @@
 /* The end of links whose objects a collection of the host does not keep. */
 #include "link/collection.h"
+#include "link/repeat.h"
 
 static void sweep_young(struct exti_links *links)
 {
@@ -37,6 +38,7 @@ static void sweep_all(struct exti_links *links)
     }
     exti__link_moves_end(t);
     exti__collection_end(links);
+    exti__repeat_undo_all(links); /* as natives that have lost their proxies may be revived */
 }
 
 void exti_links_sweep(struct exti_links *links, enum exti_links_part part)

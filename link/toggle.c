@@ -71,6 +71,14 @@ static bool take_circles(struct exti_links *links, uint32_t first)
     return known;
 }
 
+/* Code at the end of a native may revive it, and with it the shells that it refers to: so the table
+ * keeps their objects again before that. */
+static void undo_repeated(struct exti_links *links, uint32_t first)
+{
+    for (uint32_t i = first; i != NO_LINK; i = links->table.links[i].next)
+        exti__repeat_undo(links, i);
+}
+
 /* Circles have taken those that are not live any more. */
 static size_t end_all(struct exti_links *links, uint32_t first)
 {
@@ -95,6 +103,7 @@ size_t exti_links_settle(struct exti_links *links)
 
     if (first == NO_LINK)
         return 0;
+    undo_repeated(links, first);
     if (links->o.natives.clear && !take_circles(links, first)) {
         give_back(links, first);
         return 0;

@@ -6,14 +6,20 @@
 
 #include "base/mem.h"
 
-static void open_heap(struct heap *h)
+static void open_heap_that(struct heap *h, const struct exti_marking *marks)
 {
     struct exti_links_opts o = heap_opts(h);
 
     *h = (struct heap){0};
     o.natives.traverse = native_traverse;
     heap_toggles(h, &o);
+    o.marking = *marks;
     assert_int_equal(exti_links_open(&h->links, &o, NULL), 0);
+}
+
+static void open_heap(struct heap *h)
+{
+    open_heap_that(h, &(struct exti_marking){0});
 }
 
 static struct object *link_shell(struct heap *h, struct native *n)
@@ -185,9 +191,9 @@ struct circle {
     size_t root;
 };
 
-static void make_circle(struct circle *c)
+static void make_circle_of(struct circle *c, const struct exti_marking *marks)
 {
-    open_heap(&c->h);
+    open_heap_that(&c->h, marks);
     c->native = c->middle = (struct native){0};
     c->object = link_shell(&c->h, &c->shell);
     c->proxy = link_proxy(&c->h, &c->native);
@@ -196,6 +202,11 @@ static void make_circle(struct circle *c)
     assert_int_equal(exti_link_hand_out(c->h.links, &c->shell), 0);
     refer(&c->middle, &c->shell);
     c->root = heap_root(&c->h, c->object);
+}
+
+static void make_circle(struct circle *c)
+{
+    make_circle_of(c, &(struct exti_marking){0});
 }
 
 /* The host has its proxy alone, and the table does not keep the object. */
@@ -258,6 +269,48 @@ static void handing_out_undoes_it(void **state)
     heap_tell(&c.h);
     assert_int_equal(c.h.count, 1);
     assert_ptr_equal(exti_link_to_host(c.h.links, &c.shell), c.object);
+    heap_close(&c.h);
+}
+
+/* The finaliser of a native whose proxy is gone may put it where native code has it, and with it the
+ * shells that it refers to: of that the host does not hear. */
+static void what_ends_has_its_shells(void **state)
+{
+    struct circle c;
+
+    (void)state;
+    make_weak_circle(&c);
+    c.h.roots[c.root] = c.object;
+    heap_collect(&c.h, EXTI_LINKS_ALL);
+    assert_int_equal(heap_tell(&c.h), 1);
+    assert_ptr_equal(exti_links_next_dead(c.h.links), &c.native); /* is revived */
+    c.h.roots[c.root] = NULL;
+    heap_collect(&c.h, EXTI_LINKS_ALL);
+    assert_int_equal(heap_tell(&c.h), 0);
+    assert_ptr_equal(exti_link_to_host(c.h.links, &c.shell), c.object);
+    heap_close(&c.h);
+}
+
+/* So it is in a collection for which the host stops and marks. */
+static void what_ends_in_a_sweep_has_its_shells(void **state)
+{
+    struct circle c;
+
+    (void)state;
+    make_circle_of(&c, &(struct exti_marking){heap_survives, heap_keep});
+    c.h.roots[c.root] = c.object;
+    c.object->fields[0] = NULL;
+    assert_int_equal(exti_links_weaken_circles(c.h.links), 1);
+    c.h.part = EXTI_LINKS_ALL;
+    heap_mark_roots(&c.h);
+    while (exti_links_trace(c.h.links, EXTI_LINKS_ALL))
+        continue;
+    exti_links_sweep(c.h.links, EXTI_LINKS_ALL);
+    assert_true(c.object->in[0].strong);
+    assert_ptr_equal(exti_links_next_dead(c.h.links), &c.native);
+    c.proxy->in[0].linked = false; /* has no link any more that it could be told of */
+    heap_finish(&c.h);
+    assert_int_equal(c.h.count, 1);
     heap_close(&c.h);
 }
 
@@ -480,6 +533,8 @@ int main(void)
         cmocka_unit_test(a_circle_is_the_hosts_to_find),
         cmocka_unit_test(a_circle_that_the_host_has_is_kept),
         cmocka_unit_test(handing_out_undoes_it),
+        cmocka_unit_test(what_ends_has_its_shells),
+        cmocka_unit_test(what_ends_in_a_sweep_has_its_shells),
         cmocka_unit_test(what_native_code_has_is_no_dead_circle),
         cmocka_unit_test(what_cannot_be_repeated_stays_strong),
         cmocka_unit_test(without_memory_it_stays_strong),
