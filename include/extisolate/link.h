@@ -191,8 +191,8 @@ EXTI_API void exti_links_sweep(struct exti_links *links, enum exti_links_part pa
 /* ---- the border of a host that toggles ------------------------------------------------------- */
 
 /* A link begins weak.  The host calls this before it gives a native to native code, while it has
- * the object or proxy: the object of a shell is kept from now on.  EXTI_E_HOOK:
- * exti_toggling.strengthen could not. */
+ * the object or proxy: the object of a shell is kept from now on.  Also for what native code gets by
+ * a weak reference of its own.  EXTI_E_HOOK: exti_toggling.strengthen could not. */
 EXTI_API int exti_link_hand_out(struct exti_links *links, const void *native);
 
 /* Looks at some of the shells that were handed out, `most` at most, or all (0): where native code
@@ -204,8 +204,9 @@ EXTI_API size_t exti_links_scan(struct exti_links *links, size_t most);
  * holds refer to a shell, its object is not kept any more by the table, but by what stands for
  * those natives in the host (exti_toggling.refer).  That is undone when one of them is handed out.
  * Who gets a native by a weak reference to it was not handed it out: where natives have such
- * references, exti_natives.count is one more for what they refer to while this runs, or the objects
- * behind it may die early.
+ * references, the host hands out what they give (or calls this again, for a native without a link),
+ * or exti_natives.count is one more for what they refer to while this runs; else the objects behind
+ * it may die early.
  *
  * Returns how many objects are not kept any more.  Called every so often, such as when there are
  * twice as many links as collections of the host's have left, and followed by such a collection. */
