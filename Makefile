@@ -469,9 +469,10 @@ $(API_TESTS): $(B)/tests/%: $(B)/obj/tests/%.o $(SUPPORT_OBJS) $(B)/libextisolat
 
 PYTHON_SUPPORT := $(call objs,$(wildcard tests/python/support/*.c))
 $(PYTHON_SUPPORT): OBJ_FLAGS = $(CMOCKA_CFLAGS)
-# A host whose objects are linked to Python's.
-$(B)/tests/python/test_natives: TEST_LIBS := -lextisolate-link
-$(B)/tests/python/test_natives: $(B)/libextisolate-link.so
+# Hosts whose objects are linked to Python's.
+LINKED_TESTS := $(addprefix $(B)/tests/python/,test_natives test_link_machine)
+$(LINKED_TESTS): TEST_LIBS := -lextisolate-link
+$(LINKED_TESTS): $(B)/libextisolate-link.so
 $(filter-out $(PYTHON_NOMEM),$(PYTHON_TESTS)): $(B)/tests/%: $(B)/obj/tests/%.o $(SUPPORT_OBJS) $(PYTHON_SUPPORT) $(B)/libextisolate-python.so
 	$(call say,LD,$@)
 	@mkdir -p $(@D)
@@ -676,7 +677,7 @@ SAN_LIMITS ?= EXTI_PYTHON_LIMIT=1 EXTI_SCALE=20 EXTI_CORPUS_QUICK=1 EXTI_ROUNDS=
 THREAD_LIMITS ?= $(SAN_LIMITS) EXTI_STEP=20
 with_san = +@$(MAKE) --no-print-directory -k SAN=$(1) EXTI_LABEL=$(1)/ $(2)
 
-.PHONY: check-links check-link-machine check-random check-threads-random check-san-core check-san-more check-san-rest check-san check-leaks check-threads coverage \
+.PHONY: check-links check-link-machine check-python-links check-python-link-machine check-random check-threads-random check-san-core check-san-more check-san-rest check-san check-leaks check-threads coverage \
 	check-valgrind check-valgrind-core valgrind-unit valgrind-api valgrind-isolation valgrind-isolation-core valgrind-cli valgrind-runtime
 check-san-core: ## formats, loader and public header under the address and undefined-behaviour sanitizers
 	$(call with_san,address$(comma)undefined,$(SAN_LIMITS) check-unit check-api check-fuzz)
@@ -696,6 +697,15 @@ check-links: ## objects of two heaps at random: 10 million steps under the addre
 	$(call with_san,thread,EXTI_STEPS=1000000 check-link-machine)
 check-link-machine: $(B)/tests/unit/link/test_machine
 	$(call run,links,$<)
+# By malloc, the sanitizer knows of each of Python's objects.  A quarter of the steps is that of threads.
+check-python-links: ## the same with the objects of two CPython contexts and a host
+	$(call with_san,address$(comma)undefined,EXTI_STEPS=10000000 PYTHONMALLOC=malloc check-python-link-machine)
+	$(call with_san,thread,EXTI_STEPS=4000000 EXTI_TEST='threads_*' check-python-link-machine)
+check-python-link-machine: export TEST_TIMEOUT ?= 7200
+check-python-link-machine: export ASAN_OPTIONS := detect_leaks=0:$(ASAN_OPTIONS)
+check-python-link-machine: export TSAN_OPTIONS := ignore_noninstrumented_modules=1:$(TSAN_OPTIONS)
+check-python-link-machine: all $(B)/tests/python/test_link_machine
+	$(call run,python-links,$(B)/tests/python/test_link_machine)
 check-random: ## sixteen threads do anything with CPython contexts: 10 minutes under the thread sanitizer
 	$(call with_san,thread,EXTI_SECONDS=600 check-threads-random)
 check-threads-random: $(B)/tests/python/test_random
@@ -768,7 +778,7 @@ CHECK := check-san-core check-cli check-faults check-wine check-isolation check-
 CHECK_MORE := check-unit check-docs check-san-more check-windows check-runtime-soaks check-runtime-semantics check-hosts \
 	check-suites check-packages check-pe-corpus \
 	check-macho-corpus check-macos check-corpus check-valgrind-core check-wheel
-CHECK_ALL := check-san check-links check-random check-valgrind check-arm64 check-races check-package-soaks check-servers \
+CHECK_ALL := check-san check-links check-python-links check-random check-valgrind check-arm64 check-races check-package-soaks check-servers \
 	$(filter-out check-san-core check-san-more check-valgrind-core,$(CHECK) $(CHECK_MORE))
 
 .PHONY: check check-more check-all bench bench-python demo compile_commands.json format format-check help
