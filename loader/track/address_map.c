@@ -3,7 +3,6 @@
 #include "loader/track/address_map.h"
 
 #include <signal.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -21,7 +20,7 @@ static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
 static _Thread_local volatile sig_atomic_t writing;
 static struct exti_module **modules; /* by ascending address */
 static size_t count, cap;
-static atomic_ulong changes; /* of the table */
+atomic_ulong exti__address_map_changes;
 
 static void lock_map(void)
 {
@@ -139,7 +138,7 @@ static bool insert_module(struct exti_module *m)
         memmove(&modules[at + 1], &modules[at], (count - at) * sizeof *modules);
         modules[at] = m;
         count++;
-        atomic_fetch_add(&changes, 1);
+        atomic_fetch_add(&exti__address_map_changes, 1);
     }
     unlock_map();
     return room;
@@ -167,7 +166,7 @@ void exti__address_map_remove(struct exti_module *m)
     if (at) {
         count--;
         memmove(&modules[at - 1], &modules[at], (count - (at - 1)) * sizeof *modules);
-        atomic_fetch_add(&changes, 1);
+        atomic_fetch_add(&exti__address_map_changes, 1);
     }
     if (!count) {
         empty = modules;
@@ -230,31 +229,26 @@ bool exti__address_map_find(uintptr_t address, struct exti_module *out)
 
 /* ---- the module that the thread has asked for last ---- */
 
-/* A signal handler may come at any moment, and ask too.  So `size` is written last, and `ctx`,
- * which is the answer, is read first: a handler that writes in between leaves a range that the
- * address is not in, or of the same module. */
-static _Thread_local struct {
-    volatile sig_atomic_t writing;
-    struct exti_ctx *volatile ctx;
-    volatile unsigned long changes;
-    volatile uintptr_t lo, size;
-} last;
+_Thread_local struct exti_last_found exti__last_found;
 
 static void remember(const struct exti_module *m, unsigned long at)
 {
-    if (last.writing)
+    struct exti_last_found *last = &exti__last_found;
+
+    if (last->writing)
         return;
-    last.writing = 1;
-    last.size = 0;
-    last.ctx = m->ctx;
-    last.changes = at;
-    last.lo = m->layout.lo;
-    last.size = m->layout.hi - m->layout.lo;
-    last.writing = 0;
+    last->writing = 1;
+    last->size = 0;
+    last->ctx = m->ctx;
+    last->changes = at;
+    last->lo = m->layout.lo;
+    last->size = m->layout.hi - m->layout.lo;
+    last->writing = 0;
 }
 
-static struct exti_ctx *find_ctx(uintptr_t address, unsigned long at)
+struct exti_ctx *exti__address_map_find_ctx(uintptr_t address)
 {
+    const unsigned long at = atomic_load(&exti__address_map_changes);
     struct exti_module m;
 
     if (!exti__address_map_find(address, &m))
@@ -263,14 +257,6 @@ static struct exti_ctx *find_ctx(uintptr_t address, unsigned long at)
     if (!unloading)
         remember(&m, at);
     return m.ctx;
-}
-
-struct exti_ctx *exti__address_map_ctx(uintptr_t address)
-{
-    const unsigned long now = atomic_load_explicit(&changes, memory_order_acquire);
-    struct exti_ctx *ctx = last.ctx;
-
-    return last.changes == now && address - last.lo < last.size ? ctx : find_ctx(address, now);
 }
 
 bool exti__address_map_find_copy(const struct exti_ctx *ctx, const char *source,

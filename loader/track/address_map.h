@@ -3,6 +3,9 @@
 #ifndef LOADER_TRACK_ADDRESS_MAP_H
 #define LOADER_TRACK_ADDRESS_MAP_H
 
+#include <signal.h>
+#include <stdatomic.h>
+
 #include "loader/track/module.h"
 
 /* Installs the fork handlers.  To be called before any copy is loaded: a child's fork handlers run
@@ -25,9 +28,33 @@ const struct exti_module *exti__address_map_unloading(const struct exti_module *
  * that has interrupted its thread while it changed the map, there is no module. */
 bool exti__address_map_find(uintptr_t address, struct exti_module *out);
 
+/* The module that the calling thread has asked for last.  A signal handler may come at any moment,
+ * and ask too.  So `size` is written last, and `ctx`, which is the answer, is read first: a handler
+ * that writes in between leaves a range that the address is not in, or of the same module. */
+struct exti_last_found {
+    volatile sig_atomic_t writing;
+    struct exti_ctx *volatile ctx;
+    volatile unsigned long changes; /* of the table until then */
+    volatile uintptr_t lo, size;
+};
+extern _Thread_local struct exti_last_found exti__last_found;
+extern atomic_ulong exti__address_map_changes;
+/* For exti__address_map_ctx: looks for it in the table. */
+struct exti_ctx *exti__address_map_find_ctx(uintptr_t address);
+
 /* The context of the module at `address`, or NULL, as exti__address_map_find tells; the same one is
- * told again in a few nanoseconds. */
-struct exti_ctx *exti__address_map_ctx(uintptr_t address);
+ * told again in a nanosecond or two. */
+static inline struct exti_ctx *exti__address_map_ctx(uintptr_t address)
+{
+    const struct exti_last_found *last = &exti__last_found;
+    const unsigned long now =
+        atomic_load_explicit(&exti__address_map_changes, memory_order_acquire);
+    struct exti_ctx *ctx = last->ctx;
+
+    if (last->changes == now && address - last->lo < last->size)
+        return ctx;
+    return exti__address_map_find_ctx(address);
+}
 
 /* Finds the context's module that is a copy of `source`, by value too. */
 bool exti__address_map_find_copy(const struct exti_ctx *ctx, const char *source,

@@ -77,52 +77,82 @@ static size_t count_entries(char **list)
 
 /* ---- reading ---- */
 
-/* The value, if the entry is of that name. */
-static inline char *value_of(char *entry, const char *name)
+/* Whether the entry may be of a name that begins so, or ends the list. */
+static inline bool stops(const char *entry, char first, char second)
 {
-    while (*name && *entry == *name) {
-        entry++;
-        name++;
-    }
-    return !*name && *entry == '=' ? entry + 1 : NULL;
+    return !entry || (entry[0] == first && entry[1] == second);
 }
 
-/* `name` is not empty.  Two entries a turn, and no call for any of them: this is most of what a
- * call costs, above all for a name that is not there. */
-static inline char *find_value(char **list, const char *name)
+/* The first entry that may be of a name which begins so, with what follows it in *list; or NULL.
+ * Four a turn, and a branch is taken for few: this is most of what a call costs, above all for a
+ * name that is not there. */
+static inline char *next_alike(char ***list, char first, char second)
 {
-    const char first = name[0], second = name[1] ? name[1] : '=';
+    char **at = *list, *entry;
+
+    while (!stops(entry = entry_at(at++, 0), first, second) &&
+           !stops(entry = entry_at(at++, 0), first, second) &&
+           !stops(entry = entry_at(at++, 0), first, second) &&
+           !stops(entry = entry_at(at++, 0), first, second))
+        ;
+    *list = at;
+    return entry;
+}
+
+/* The value of an entry that may be of that name, if it is. */
+static char *value_of(char *entry, const char *name)
+{
+    size_t i = 2;
+
+    if (!name[1])
+        return entry + i;
+    while (name[i] && entry[i] == name[i])
+        i++;
+    return !name[i] && entry[i] == '=' ? entry + i + 1 : NULL;
+}
+
+/* `name` is not empty. */
+static char *find_value(char **list, const char *name)
+{
+    const char second = name[1] ? name[1] : '=';
     char *entry, *value;
 
-    for (; list; list += 2) {
-        if (!(entry = entry_at(list, 0)))
-            return NULL;
-        if (entry[0] == first && entry[1] == second && (value = value_of(entry, name)))
+    while (list && (entry = next_alike(&list, name[0], second)))
+        if ((value = value_of(entry, name)))
             return value;
-        if (!(entry = entry_at(list, 1)))
-            return NULL;
-        if (entry[0] == first && entry[1] == second && (value = value_of(entry, name)))
-            return value;
-    }
     return NULL;
 }
 
-char *exti__environment_get(struct exti_environment *e, const char *name)
+/* Entries that move down while another is removed may be passed over.  Not inlined, so that other
+ * calls save no registers. */
+__attribute__((noinline)) static char *find_once_settled(struct exti_environment *e,
+                                                         const char *name)
 {
     unsigned before;
     char *value;
 
-    if (!*name)
-        return NULL;
     do {
         before = atomic_load_explicit(&e->changes, memory_order_acquire);
         value = find_value(list_of(e), name);
-        /* Entries that move down while another is removed may be passed over; but a signal handler
-         * may have interrupted the thread that removes. */
         atomic_thread_fence(memory_order_acquire);
+        /* A signal handler may have interrupted the thread that removes. */
     } while (!value && (before & 1 || before != atomic_load(&e->changes)) &&
              !exti__holds_fork_lock());
     return value;
+}
+
+char *exti__environment_get(struct exti_environment *e, const char *name)
+{
+    const unsigned before = atomic_load_explicit(&e->changes, memory_order_acquire);
+    char *value;
+
+    if (!*name)
+        return NULL;
+    value = find_value(list_of(e), name);
+    if (value)
+        return value;
+    atomic_thread_fence(memory_order_acquire);
+    return before & 1 || before != atomic_load(&e->changes) ? find_once_settled(e, name) : NULL;
 }
 
 /* ---- writing; the lock is held ---- */

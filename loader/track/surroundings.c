@@ -3,7 +3,6 @@
 #include <stdatomic.h>
 
 #include "base/mem.h"
-#include "loader/track/address_map.h"
 
 /* Threads may outlive the context, whose copies then stay mapped: so no pointer to the context. */
 static _Thread_local struct exti_surroundings *entered;
@@ -148,18 +147,9 @@ bool exti__surroundings_are_over(void)
     return entered && !atomic_load(&entered->ctx) && atomic_load(&entered->over);
 }
 
-struct exti_surroundings *exti__surroundings_at(uintptr_t caller)
+struct exti_surroundings *exti__surroundings_of_thread(void)
 {
-    const struct exti_ctx *ctx = exti__address_map_ctx(caller);
-
-    return ctx ? ctx->surroundings : entered;
-}
-
-struct exti_environment *exti__environment_at(uintptr_t caller)
-{
-    const struct exti_surroundings *s = exti__surroundings_at(caller);
-
-    return s ? s->environment : NULL;
+    return entered;
 }
 
 struct exti_surroundings *exti__surroundings_enter(struct exti_surroundings *s)

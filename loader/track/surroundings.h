@@ -11,6 +11,7 @@
 
 #if !defined(__APPLE__) && !defined(_WIN32)
 
+#include "loader/track/address_map.h"
 #include "loader/track/context_locale.h"
 #include "loader/track/context_zone.h"
 #include "loader/track/directory.h"
@@ -38,12 +39,25 @@ void exti__surroundings_part(struct exti_ctx *ctx);
 /* To be called last.  Copies that stay `mapped` go on using them, so then nothing is freed. */
 void exti__surroundings_end(struct exti_ctx *ctx, bool mapped);
 
+/* Those that the calling thread has entered, or NULL.  A signal handler may call it. */
+struct exti_surroundings *exti__surroundings_of_thread(void);
+
 /* Those of the copy that `caller` lies in or, if that is no copy's, those that the thread has
  * entered.  NULL: the process's.  A signal handler may call it. */
-struct exti_surroundings *exti__surroundings_at(uintptr_t caller);
+static inline struct exti_surroundings *exti__surroundings_at(uintptr_t caller)
+{
+    const struct exti_ctx *ctx = exti__address_map_ctx(caller);
+
+    return ctx ? ctx->surroundings : exti__surroundings_of_thread();
+}
 
 /* The environment of those, or NULL: the process's. */
-struct exti_environment *exti__environment_at(uintptr_t caller);
+static inline struct exti_environment *exti__environment_at(uintptr_t caller)
+{
+    const struct exti_surroundings *s = exti__surroundings_at(caller);
+
+    return s ? s->environment : NULL;
+}
 
 /* Where the context is said whose surroundings the calling thread has entered; NULL: it has entered
  * none.  A signal handler may call it, and the next one. */

@@ -130,6 +130,60 @@ static void a_list_of_the_programs_own_is_read_and_not_written(void **state)
     exti__environment_free(e);
 }
 
+/* Each entry is as long as its text, so that a sanitizer sees what is read beyond. */
+static char **copy_list(char *const *entries)
+{
+    size_t count = 0;
+    char **list;
+
+    while (entries[count])
+        count++;
+    list = calloc(count + 1, sizeof *list);
+    assert_non_null(list);
+    for (size_t i = 0; i < count; i++)
+        assert_non_null(list[i] = strdup(entries[i]));
+    return list;
+}
+
+static void free_list(char **list)
+{
+    for (size_t i = 0; list[i]; i++)
+        free(list[i]);
+    free(list);
+}
+
+/* Programs may make an `environ` of whatever they like. */
+static void finds_in_any_list_what_the_c_library_finds(void **state)
+{
+    static char entries[][16] = {
+        "",      "E",      "EX",        "A=",      "E=1",       "=",         "==1",     "EX=2",
+        "EX=no", "EXTI_A", "EXTI_AB=3", "A=later", "EXTI_A=4=", "EXTI_A=no", "EXTI_=5", "E=no"};
+    static const char *const names[] = {
+        "E", "EX", "EXT", "A", "=", "==", "", "B", "EXTI_A", "EXTI_AB", "EXTI_A=", "EXTI_ABC"};
+    enum { COUNT = sizeof entries / sizeof *entries, NAMES = sizeof names / sizeof *names };
+    struct exti_environment *e = begin();
+    char **own = e->list, **before = environ, *list[COUNT + 1];
+    const char *theirs[NAMES];
+
+    (void)state;
+    for (size_t from = 0; from < COUNT; from++)
+        for (size_t count = 0; count <= COUNT - from; count++) {
+            for (size_t i = 0; i < count; i++)
+                list[i] = entries[from + i];
+            list[count] = NULL;
+            environ = list;
+            for (size_t n = 0; n < NAMES; n++)
+                theirs[n] = getenv(names[n]);
+            environ = before; /* where a failed assertion leaves it */
+            e->list = copy_list(list);
+            for (size_t n = 0; n < NAMES; n++)
+                assert_same(exti__environment_get(e, names[n]), theirs[n]);
+            free_list(e->list);
+        }
+    e->list = own;
+    exti__environment_free(e);
+}
+
 /* A program may set a variable in turns for ever. */
 static void values_that_come_again_take_no_more_memory(void **state)
 {
@@ -240,6 +294,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(begins_as_the_process_has_it),
         cmocka_unit_test(a_list_of_the_programs_own_is_read_and_not_written),
+        cmocka_unit_test(finds_in_any_list_what_the_c_library_finds),
         cmocka_unit_test(values_that_come_again_take_no_more_memory),
         cmocka_unit_test(without_memory_nothing_changes),
         cmocka_unit_test(readers_find_what_stays_while_others_write),
