@@ -191,8 +191,8 @@ EXTI_API void exti_links_sweep(struct exti_links *links, enum exti_links_part pa
 /* ---- the border of a host that toggles ------------------------------------------------------- */
 
 /* A link begins weak.  The host calls this before it gives a native to native code, while it has
- * the object or proxy: the object of a shell is kept from now on.  Also for what native code gets by
- * a weak reference of its own.  EXTI_E_HOOK: exti_toggling.strengthen could not. */
+ * the object or proxy: the object of a shell is kept from now on.  Also for what native code gets
+ * by a weak reference of its own.  EXTI_E_HOOK: exti_toggling.strengthen could not. */
 EXTI_API int exti_link_hand_out(struct exti_links *links, const void *native);
 
 /* Looks at some of the shells that were handed out, `most` at most, or all (0): where native code
