@@ -1,8 +1,9 @@
 /* extisolate/python.h - CPython contexts inside a program: start, enter, call, stop.
  *
- * The public interface of libextisolate-python, which stands on <extisolate.h> alone.  All names
- * start with extipy_ or EXTIPY_.  A context is an interpreter of its own, with its own copies of
- * libpython and of every extension module, its own GIL and its own memory.
+ * The public interface of libextisolate-python, which stands on <extisolate.h>, and names a struct
+ * of <extisolate/link.h>.  All names start with extipy_ or EXTIPY_.  A context is an interpreter of
+ * its own, with its own copies of libpython and of every extension module, its own GIL and its own
+ * memory.
  *
  * Errors, option structs and strings are as in <extisolate.h>: calls that can fail return 0 or a
  * negative code, of enum exti_code or enum extipy_code, and describe the failure in a struct
@@ -17,6 +18,7 @@
 #define EXTISOLATE_PYTHON_H
 
 #include <extisolate.h>
+#include <extisolate/link.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -216,7 +218,6 @@ EXTI_API int extipy_call_soon(struct extipy_ctx *c, void (*function)(void *user)
  * once their links have ended; there are no light shells.  The thread has the context's GIL;
  * EXTIPY_E_PLACE: it has not.  EXTI_E_UNSUPPORTED: it is a free-threaded build, whose counts no
  * lock guards, or its objects are not laid out as in any version that is known. */
-struct exti_natives;
 EXTI_API int extipy_natives(struct exti_natives *out, struct extipy_ctx *c, struct exti_error *err);
 
 /* ---- buffers --------------------------------------------------------------------------------- */
