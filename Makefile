@@ -571,10 +571,10 @@ check-races: all ## processes and threads on the same directories; EXTI_RACE_SEC
 	$(call run,races,$(call scripts,races))
 check-corpus: all $(call programs,corpus) ## the distribution's extension modules
 	$(call run,corpus,$(call programs,corpus) $(call scripts,corpus))
-check-suites: export TEST_TIMEOUT ?= 7200
+check-suites: export TEST_TIMEOUT ?= 14400
 # Each keeps all processors busy by itself.
 check-suites check-packages: export EXTI_JOBS := 1
-check-suites: all ## CPython's and numpy's own tests, in two contexts at once; EXTI_SUITES=all: all of them
+check-suites: all ## the suites of CPython, numpy and other packages, in two contexts at once; EXTI_SUITES=all: all of them
 	$(call run,suites,$(call scripts,suites))
 check-macho-corpus: all $(MACHO_CHECK) $(MACHO_REBUILD) ## real Mach-O files, of others
 	$(call run,macho_corpus,$(call scripts,macho_corpus))

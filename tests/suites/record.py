@@ -186,9 +186,11 @@ def run_pytest(record, args):
             record.end(nodeid, *self.worst)
 
     # Contexts share file descriptors.
-    pytest.main(['-p', 'no:cacheprovider', '--capture=sys', '-q', '-q',
-                 '--tb=short', f'--basetemp={sys.argv[1]}.tmp.{index}', *args],
-                plugins=[Plugin()])
+    end = pytest.main(['-p', 'no:cacheprovider', '--capture=sys', '-q', '-q',
+                       '--tb=short', f'--basetemp={sys.argv[1]}.tmp.{index}', *args],
+                      plugins=[Plugin()])
+    if end in (pytest.ExitCode.INTERNAL_ERROR, pytest.ExitCode.USAGE_ERROR):
+        raise SystemExit(f'pytest ended with {end!r}')
 
 
 def main():

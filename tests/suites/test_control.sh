@@ -14,10 +14,12 @@ tests() {
 }
 
 # says NAME PATTERN...: each pattern matches a line of the comparison, and no line is left over.
+how=unittest
 says() {
     local name=$1 pattern left
     shift
-    alike x $system unittest "$name" >"$tmp/said" 2>&1
+    # shellcheck disable=SC2086
+    alike x $system $how "$name" >"$tmp/said" 2>&1
     left=$(grep -E '^(ok|not ok|skip) ' "$tmp/said")
     for pattern in "$@"; do
         if ! grep -qE "^$pattern" <<<"$left"; then
@@ -110,3 +112,8 @@ tests unsteady <<END2
 END2
 says unsteady 'skip x-.*test_unsteady: the interpreter itself says fail, then pass' \
     'skip x-.*test_once: .*alike when run again' 'ok x: 1 tests alike'
+
+# pytest that does not begin is no suite without tests.
+if has $system pytest; then
+    how='pytest --no-such-option' says pytest_fails 'skip x: the interpreter itself: status 1'
+fi
