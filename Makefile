@@ -571,7 +571,7 @@ check-races: all ## processes and threads on the same directories; EXTI_RACE_SEC
 	$(call run,races,$(call scripts,races))
 check-corpus: all $(call programs,corpus) ## the distribution's extension modules
 	$(call run,corpus,$(call programs,corpus) $(call scripts,corpus))
-check-suites: export TEST_TIMEOUT ?= 14400
+check-suites: export TEST_TIMEOUT ?= $(if $(filter all,$(EXTI_SUITES)),14400,3600)
 # Each keeps all processors busy by itself.
 check-suites check-packages: export EXTI_JOBS := 1
 check-suites: all ## the suites of CPython, numpy and other packages, in two contexts at once; EXTI_SUITES=all: all of them

@@ -12,8 +12,8 @@ export OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
 # What one suite needs of pytest's plugins is not for the others.
 export PYTEST_DISABLE_PLUGIN_AUTOLOAD=1
 
-short='h5py pyzmq tornado lxml'
-long='joblib pytest scipy scikit-learn pandas'
+short='h5py lxml'
+long='pyzmq tornado joblib pytest scipy scikit-learn pandas'
 
 needs() { # PACKAGE
     case $1 in
