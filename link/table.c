@@ -1,4 +1,4 @@
-#include "link/records.h"
+#include "link/slots.h"
 
 #include <string.h>
 
