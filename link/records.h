@@ -94,7 +94,8 @@ static inline void exti__link_unlist(struct link_table *t, uint32_t i)
 
 static inline void exti__link_give_back(struct link_table *t, uint32_t i)
 {
-    t->links[i] = (struct link){.next = t->unused};
+    t->links[i].state = 0;
+    t->links[i].next = t->unused;
     t->unused = i;
 }
 
