@@ -46,6 +46,11 @@ void add_claim(const char *section, const char *what, double value, const char *
                double limit);
 void add_skip(const char *section, const char *reason);
 
+/* Between the first and the last a second thread answers whatever is handed over to it. */
+void hand_over_begin(void);
+void hand_over(void); /* and back */
+void hand_over_end(void);
+
 double now(void);                                       /* seconds */
 char *path_in(const struct bench *b, const char *name); /* the caller frees it */
 void die(const char *fmt, ...) __attribute__((format(printf, 1, 2), noreturn));

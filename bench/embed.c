@@ -1,6 +1,5 @@
 /* Calls and jobs of libextisolate-python, against what none could do without. */
 #define _GNU_SOURCE
-#include <pthread.h>
 #include <string.h>
 
 #include <extisolate/python.h>
@@ -85,45 +84,6 @@ static void submit_job(void)
     extipy_job_release(job);
 }
 
-/* ---- two threads that hand something over, and back ---- */
-
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t asked = PTHREAD_COND_INITIALIZER, answered = PTHREAD_COND_INITIALIZER;
-static enum { IDLE, ASKED, ANSWERED, OVER } turn;
-
-static void *answer(void *unused)
-{
-    pthread_mutex_lock(&lock);
-    while (turn != OVER) {
-        if (turn == ASKED) {
-            turn = ANSWERED;
-            pthread_cond_signal(&answered);
-        }
-        pthread_cond_wait(&asked, &lock);
-    }
-    pthread_mutex_unlock(&lock);
-    return unused;
-}
-
-static void hand_over(void)
-{
-    pthread_mutex_lock(&lock);
-    turn = ASKED;
-    pthread_cond_signal(&asked);
-    while (turn != ANSWERED)
-        pthread_cond_wait(&answered, &lock);
-    pthread_mutex_unlock(&lock);
-}
-
-static void end_answers(pthread_t thread)
-{
-    pthread_mutex_lock(&lock);
-    turn = OVER;
-    pthread_cond_signal(&asked);
-    pthread_mutex_unlock(&lock);
-    pthread_join(thread, NULL);
-}
-
 /* ---- rounds ---- */
 
 static double time_of(void (*function)(void))
@@ -181,11 +141,9 @@ void bench_embed(const struct bench *b)
     double home = 0, got = 0, with_int = 0, called = 0, job = 0, bare = 0;
     struct extipy_python *installation;
     struct exti_error err;
-    pthread_t thread;
 
     open_context(b, &installation);
-    if (pthread_create(&thread, NULL, answer, NULL) != 0)
-        die("cannot start a thread");
+    hand_over_begin();
     for (int i = 0; i < (b->quick ? ROUNDS / 10 : ROUNDS); i++) {
         must(extipy_enter(ctx, &err), &err);
         keep_least(&home, time_of(call_at_home));
@@ -196,7 +154,7 @@ void bench_embed(const struct bench *b)
         keep_least(&job, time_of(submit_job));
         keep_least(&bare, time_of(hand_over));
     }
-    end_answers(thread);
+    hand_over_end();
     extipy_object_release(call.callee);
     must(extipy_close(ctx, NULL, NULL, NULL, &err), &err);
     extipy_python_free(installation);

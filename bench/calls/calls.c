@@ -8,12 +8,19 @@
 #include <unistd.h>
 
 static int null;
-static volatile uintptr_t used; /* so that no call is left out */
+static volatile sig_atomic_t came; /* signals from outside */
+static volatile uintptr_t used;    /* so that no call is left out */
 static volatile time_t moment = 1700000000;
 
 static void on_signal(int sig)
 {
     used += (uintptr_t)sig;
+}
+
+static void on_sent(int sig)
+{
+    (void)sig;
+    came++;
 }
 
 static void get_variable(void)
@@ -58,6 +65,25 @@ double time_calls(int which, int count)
     clock_gettime(CLOCK_MONOTONIC, &from);
     for (int i = 0; i < count; i++)
         calls[which]();
+    clock_gettime(CLOCK_MONOTONIC, &to);
+    return (double)(to.tv_sec - from.tv_sec) + (double)(to.tv_nsec - from.tv_nsec) / 1e9;
+}
+
+/* Seconds for so many signals that somebody else sends: until each has been handled. */
+double time_signals(void (*send)(int sig), int count)
+{
+    const struct sigaction act = {.sa_handler = on_sent};
+    struct timespec from, to;
+
+    sigaction(SIGUSR2, &act, NULL);
+    clock_gettime(CLOCK_MONOTONIC, &from);
+    for (int i = 0; i < count; i++) {
+        const sig_atomic_t before = came;
+
+        send(SIGUSR2);
+        while (came == before)
+            ;
+    }
     clock_gettime(CLOCK_MONOTONIC, &to);
     return (double)(to.tv_sec - from.tv_sec) + (double)(to.tv_nsec - from.tv_nsec) / 1e9;
 }
