@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "bindings/python/ext/memory.h"
+#include "bindings/python/ext/names.h"
 #include "bindings/python/ext/own.h"
 #include "bindings/python/ext/reading.h"
 #include "bindings/python/ext/state.h"
@@ -119,24 +120,11 @@ static PyObject *memory_of(PyObject *object)
     return NULL;
 }
 
-/* CPython remembers where types have what names, if these are interned. */
-static PyObject *get_attribute(PyObject *object, PyObject *name)
-{
-    PyObject *interned = name, *found;
-
-    Py_INCREF(interned);
-    if (PyUnicode_CheckExact(interned))
-        PyUnicode_InternInPlace(&interned);
-    found = PyObject_GetAttr(object, interned);
-    Py_DECREF(interned);
-    return found;
-}
-
 static PyObject *operate(const struct pkg_call *call, PyObject *object, PyObject *given)
 {
     switch (call->op) {
     case PKG_OP_GET:
-        return get_attribute(object, given);
+        return PyObject_GetAttr(object, given);
     case PKG_OP_INVOKE:
         return PyObject_CallObject(object, given);
     case PKG_OP_NAMED:
@@ -159,7 +147,7 @@ static PyObject *call_object(const struct pkg_call *call)
     const int has_given = call->given.length > 0;
 
     if (object && has_given)
-        given = pkg_read(&call->given);
+        given = call->op == PKG_OP_GET ? pkg_names_read(&call->given) : pkg_read(&call->given);
     if (object && (given || !has_given))
         result = operate(call, object, given);
     Py_XDECREF(object);

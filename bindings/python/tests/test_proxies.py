@@ -528,6 +528,17 @@ def test_keywords_and_many_arguments(interp):
     assert f(x=1) == ((), (("x", 1),))
 
 
+def test_many_names(interp):
+    """More than are remembered, alike but for their beginnings or ends, of any length."""
+    thing = interp.proxy("type('Thing', (), {})()")
+    names = [f"{a}{'x' * n}{b}" for a in "abcdé" for b in "vwxyz€" for n in (0, 1, 7, 30, 100)]
+    for i, name in enumerate(names):
+        setattr(thing, name, i)
+    for _ in range(2):
+        assert [getattr(thing, name) for name in names] == list(range(len(names)))
+    assert all(getattr(thing, name) == i for i, name in enumerate(names) for _ in range(2))
+
+
 def test_names_that_are_more_than_text(interp):
     class Name(str):
         pass
