@@ -15,8 +15,9 @@ find_jdks() {
     done | sort -u
 }
 
+# A make that has started this one has a job server, which this script does not pass on.
 build() { # HOME OUT FLAGS
-    make -s --no-print-directory -C examples/java-objects OUT="$2" JAVA_HOME="$1" PYTHON_CONFIG="$config" \
+    MAKEFLAGS='' make -s --no-print-directory -C examples/java-objects OUT="$2" JAVA_HOME="$1" PYTHON_CONFIG="$config" \
         CFLAGS="-O2 -g -Werror $3" >"$tmp/log" 2>&1 && [ ! -s "$tmp/log" ]
 }
 
