@@ -265,7 +265,7 @@ static bool is_ending(const struct exti_ctx_thread *t)
 static bool keeps_mapped(const struct exti_ctx_thread *t, const struct exti_ctx *ctx)
 {
     return t->ctx == ctx && ((t->kind == STARTED && !t->joined) || t->kind == INSIDE) &&
-           is_alive(t);
+           is_alive(t) && !exti__thread_is_exiting(t->tid);
 }
 
 /* Whether threads live, and all of them are ending, or may be. */

@@ -6,6 +6,27 @@
 #include "base/error.h"
 #include "loader/track/address_map.h"
 
+#define EXITING 0x4u /* PF_EXITING of include/linux/sched.h, which do_exit sets before exit_mm */
+
+bool exti__thread_is_exiting(pid_t tid)
+{
+    char path[64], line[512] = "";
+    const char *after; /* the name, which may have any character in it */
+    unsigned flags = 0;
+    FILE *f;
+
+    snprintf(path, sizeof path, "/proc/self/task/%ld/stat", (long)tid);
+    f = fopen(path, "re");
+    if (f && !fgets(line, sizeof line, f))
+        line[0] = 0;
+    if (f)
+        fclose(f);
+    after = strrchr(line, ')');
+    /* The ninth field: proc_pid_stat(5). */
+    return after && sscanf(after + 1, " %*c %*d %*d %*d %*d %*d %u", &flags) == 1 &&
+           (flags & EXITING);
+}
+
 static void read_thread_name(pid_t tid, char *name, size_t size)
 {
     char path[64];

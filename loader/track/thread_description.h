@@ -2,6 +2,7 @@
 #ifndef LOADER_TRACK_THREAD_DESCRIPTION_H
 #define LOADER_TRACK_THREAD_DESCRIPTION_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -13,5 +14,10 @@ struct exti_ctx;
  * of the program that is in the context. */
 void exti__thread_describe(const struct exti_ctx *ctx, pid_t tid, uintptr_t start,
                            struct exti_error *finding);
+
+/* Whether the thread has begun to end in the kernel, and so runs none of its code any more: who
+ * joins it may be woken before it has gone, and on a busy machine long before.  False where the
+ * system does not tell. */
+bool exti__thread_is_exiting(pid_t tid);
 
 #endif
