@@ -126,6 +126,8 @@ mkdir -p "$logs" "$results"
 # Tests run some of their programs as another user.
 [ -z "${EXTI_REPORTS:-}" ] || { mkdir -p "$EXTI_REPORTS" && chmod 1777 "$EXTI_REPORTS"; } || exit
 export CMOCKA_MESSAGE_OUTPUT=stdout
+# With unbuffered output Python writes a line in pieces, between which another context's may come.
+unset PYTHONUNBUFFERED
 start=$SECONDS
 
 tests_of_group() {

@@ -6,6 +6,7 @@ EXTISOLATE=$(realpath "$EXTISOLATE")
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 export LC_ALL=C.UTF-8
 unset NO_COLOR
+unset PYTHONUNBUFFERED # two contexts would mix their lines
 T=$(mktemp -d)
 clean_up() {
     local rc=$?
