@@ -193,6 +193,7 @@ SUBJECTS = {
     "processes, spawn": lambda: processes("spawn"),
     "processes, forkserver": lambda: processes("forkserver"),
     "loky": loky,
+    "processes, fork, of libpython": lambda: processes("fork"),
     "sub-interpreters": SubInterpreters,
     "free threads": FreeThreads,
     "Interpreter.call": Direct,

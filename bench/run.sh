@@ -138,8 +138,11 @@ pools()
         "$venv/bin/python" -m pip install -q --target "$packages" --python-version "$version" \
             --platform "manylinux_2_28_$(uname -m)" --platform "manylinux_2_27_$(uname -m)" \
             --only-binary :all: numpy 2>"$build/bench/newer.log" || echo "bench: no numpy for CPython $version" >&2
-    BENCH_NEWER_PACKAGES=$packages BENCH=$build/bench/bench
-    export BENCH BENCH_NEWER BENCH_NEWER_PACKAGES
+    # shellcheck disable=SC2046
+    $cc -O2 $("$BENCH_PYTHON" -c 'import sysconfig; print("-I" + sysconfig.get_path("include"))') \
+        -o "$build/bench/python" bench/plain/python.c "$BENCH_API"
+    BENCH_NEWER_PACKAGES=$packages BENCH=$build/bench/bench BENCH_PLAIN=$(realpath "$build/bench/python")
+    export BENCH BENCH_NEWER BENCH_NEWER_PACKAGES BENCH_PLAIN
     "$venv/bin/python" bench/pools.py
     echo
     "$venv/bin/python" -m pip install -q rpyc 2>"$build/bench/rpyc.log" || echo 'bench: no rpyc' >&2

@@ -115,6 +115,16 @@ class _Workers(_extisolate.OwnCaller):
             self.own.starting = False
 
 
+class _Uncounted(threading.Semaphore):
+    """For an executor that has all its threads, and need not know which are idle.
+
+    A worker releases it after each task, with the GIL that who waits for the result wants next.
+    """
+
+    def release(self, n: int = 1) -> None:
+        """Do nothing."""
+
+
 class InterpreterPoolExecutor(ThreadPoolExecutor):
     """An executor whose threads have an interpreter each.
 
@@ -199,3 +209,5 @@ class InterpreterPoolExecutor(ThreadPoolExecutor):
         # Once all threads run, there is no need to ask whether one is idle.
         if len(self._threads) < self._max_workers:
             super()._adjust_thread_count()
+            if len(self._threads) == self._max_workers:
+                self._idle_semaphore = _Uncounted()
