@@ -411,8 +411,14 @@ static bool must_stay(struct exti_ctx *ctx, bool handled, struct listener *l)
     }
     if (ctx->leaving)
         return true;
+    if (!handled)
+        return true;
     /* While the API library is not open, nothing is loaded that a thread could run in. */
-    return !handled || (ctx->api && exti__ctx_threads_report(ctx, report_mapped, l));
+    if (!ctx->api)
+        return false;
+    if (exti__ctx_threads_stop_at_exit(ctx))
+        exti__exit_handlers_run(ctx, 0);
+    return exti__ctx_threads_report(ctx, report_mapped, l) != 0;
 }
 
 /* Calls of a context that has ended may never return. */

@@ -25,7 +25,8 @@ void *exti__dl_find(const char *name);
  * the system looks.  `mode` as for dlopen; NULL as from dlopen.  POSIX only. */
 void *exti__dl_open_for(const char *path, const char *origin, const char *file, int mode);
 
-/* Likewise, with local visibility and bound at once; a failure leaves no dlerror behind. */
+/* Likewise, with local visibility and bound at once; a failure leaves no dlerror behind.  A library
+ * of which something would be lost each time that it is unloaded stays in the process for good. */
 void *exti__dl_open_shared(const char *path, const char *origin, const char *file);
 
 /* Has this library stay in the process for good, whoever closes it.  POSIX only. */

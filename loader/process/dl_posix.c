@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/glob.h"
 #include "base/path.h"
 #include "loader/process/guarded_dl.h"
 
@@ -124,9 +125,20 @@ void *exti__dl_open_for(const char *path, const char *origin, const char *file, 
     return exti__dlopen(file, mode);
 }
 
+/* libffi 3.8 opens its own file for closures, and does not close it when it is unloaded
+ * (src/tramp.c). */
+static bool loses_by_unloading(const char *file)
+{
+    const char *name = exti__base_name(file);
+
+    return exti__glob_matches("libffi.so*", name, false) ||
+           exti__glob_matches("libffi-*.so*", name, false);
+}
+
 void *exti__dl_open_shared(const char *path, const char *origin, const char *file)
 {
-    void *handle = exti__dl_open_for(path, origin, file, RTLD_NOW | RTLD_LOCAL);
+    const int stays = loses_by_unloading(file) ? RTLD_NODELETE : 0;
+    void *handle = exti__dl_open_for(path, origin, file, RTLD_NOW | RTLD_LOCAL | stays);
 
     if (!handle)
         dlerror();

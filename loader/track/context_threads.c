@@ -21,6 +21,13 @@ enum thread_kind {
     INSIDE
 };
 
+/* What the library that has started a thread does about it in the end. */
+enum thread_end {
+    NOTHING,
+    JOINS, /* joins it when it is unloaded */
+    STOPS  /* tells it to end in the destructors that a process runs at exit */
+};
+
 struct exti_ctx_thread {
     enum thread_kind kind;
     const struct exti_ctx *ctx; /* NULL once that is freed */
@@ -28,7 +35,8 @@ struct exti_ctx_thread {
     pthread_key_t key;          /* VALUE */
     uintptr_t start;            /* STARTED: the routine */
     bool by_api, left;          /* STARTED: the routine is the API library's; has returned */
-    bool joined;                /* STARTED: its library joins it when that is unloaded */
+    enum thread_end end;        /* STARTED */
+    bool stopped;               /* STARTED: those destructors are run */
     struct exti_ctx_thread *next;
 };
 
@@ -126,15 +134,19 @@ static struct exti_ctx_thread *add_thread(enum thread_kind kind, const struct ex
 
 /* ---- threads that copies start ---- */
 
-/* Libraries that are known to join their threads when they are unloaded. */
-static const char *const joiners[] = {"*openblas*"};
+/* Libraries that are known to end their threads.  The engine of torch's derivatives is an object,
+ * which is destroyed at exit (torch::autograd::Engine::stop). */
+static const struct {
+    const char *file;
+    enum thread_end end;
+} enders[] = {{"*openblas*", JOINS}, {"libtorch_cpu.so*", STOPS}};
 
-static bool is_joiner(const char *path)
+static enum thread_end end_by(const char *path)
 {
-    for (size_t i = 0; i < sizeof joiners / sizeof *joiners; i++)
-        if (exti__glob_matches(joiners[i], exti__base_name(path), false))
-            return true;
-    return false;
+    for (size_t i = 0; i < sizeof enders / sizeof *enders; i++)
+        if (exti__glob_matches(enders[i].file, exti__base_name(path), false))
+            return enders[i].end;
+    return NOTHING;
 }
 
 struct exti_ctx_thread *exti__ctx_thread_new(const struct exti_ctx *ctx, uintptr_t start)
@@ -148,7 +160,7 @@ struct exti_ctx_thread *exti__ctx_thread_new(const struct exti_ctx *ctx, uintptr
     if (t) {
         t->start = start;
         t->by_api = by_copy && ctx->api && m.handle == ctx->api->handle;
-        t->joined = by_copy && is_joiner(m.original);
+        t->end = by_copy ? end_by(m.original) : NOTHING;
     }
     exti__fork_unlock(&lock);
     return t;
@@ -254,27 +266,42 @@ void exti__ctx_thread_detached(const struct exti_ctx *ctx, uint64_t thread)
 
 /* ---- the end of a context ---- */
 
+/* A thread that a copy has started may be inside, too: its entry as the former, if it has one. */
+static const struct exti_ctx_thread *as_started(const struct exti_ctx_thread *t)
+{
+    const struct exti_ctx_thread *started = *find_thread(STARTED, t->ctx, t->tid, 0);
+
+    return started ? started : t;
+}
+
+static bool is_to_be_stopped(const struct exti_ctx_thread *t)
+{
+    return as_started(t)->end == STOPS;
+}
+
 /* A thread that CPython has started, and that is not in it any more, soon returns from its start
- * routine. */
+ * routine, and one that its library has told to end. */
 static bool is_ending(const struct exti_ctx_thread *t)
 {
+    if (as_started(t)->stopped)
+        return true;
     return t->kind == STARTED &&
            (t->left || (t->by_api && !*find_thread(INSIDE, t->ctx, t->tid, 0)));
 }
 
 static bool keeps_mapped(const struct exti_ctx_thread *t, const struct exti_ctx *ctx)
 {
-    return t->ctx == ctx && ((t->kind == STARTED && !t->joined) || t->kind == INSIDE) &&
+    return t->ctx == ctx && ((t->kind == STARTED && t->end != JOINS) || t->kind == INSIDE) &&
            is_alive(t) && !exti__thread_is_exiting(t->tid);
 }
 
-/* Whether threads live, and all of them are ending, or may be. */
+/* Whether threads live that are not to be stopped yet, and all of those are ending, or may be. */
 static bool all_are_ending(const struct exti_ctx *ctx, bool may_be)
 {
     bool some = false;
 
     for (const struct exti_ctx_thread *t = threads; t; t = t->next) {
-        if (!keeps_mapped(t, ctx))
+        if (!keeps_mapped(t, ctx) || (is_to_be_stopped(t) && !as_started(t)->stopped))
             continue;
         if (!may_be && !is_ending(t))
             return false;
@@ -317,6 +344,34 @@ static bool describe_nth_living(const struct exti_ctx *ctx, size_t n, struct ext
         exti__thread_describe(ctx, t->tid, t->kind == STARTED ? t->start : 0, finding);
     exti__fork_unlock(&lock);
     return t != NULL;
+}
+
+/* Whether threads live that are to be stopped, and no others. */
+static bool all_are_stopped_at_exit(const struct exti_ctx *ctx)
+{
+    bool some = false;
+
+    for (const struct exti_ctx_thread *t = threads; t; t = t->next) {
+        if (!keeps_mapped(t, ctx))
+            continue;
+        if (!is_to_be_stopped(t))
+            return false;
+        some = true;
+    }
+    return some;
+}
+
+bool exti__ctx_threads_stop_at_exit(const struct exti_ctx *ctx)
+{
+    bool all;
+
+    exti__fork_lock(&lock);
+    wait_for_ending(ctx);
+    all = all_are_stopped_at_exit(ctx);
+    for (struct exti_ctx_thread *t = threads; all && t; t = t->next)
+        t->stopped = t->stopped || (t->ctx == ctx && t->end == STOPS);
+    exti__fork_unlock(&lock);
+    return all;
 }
 
 size_t exti__ctx_threads_report(const struct exti_ctx *ctx, exti_report_fn report, void *user)

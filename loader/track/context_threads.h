@@ -45,6 +45,11 @@ const struct exti_ctx *exti__ctx_threads_only(void);
  * its keys. */
 void exti__ctx_thread_detached(const struct exti_ctx *ctx, uint64_t thread);
 
+/* Waits up to some seconds for the context's threads that are about to end.  Whether some live that
+ * the functions of its copies for the exit of a process stop, and no others; then these are to be
+ * called next (exti__exit_handlers_run), and those threads count as about to end. */
+bool exti__ctx_threads_stop_at_exit(const struct exti_ctx *ctx);
+
 /* Waits up to some seconds for the context's threads that are about to end, then describes those
  * that live to `report`, whose result does not matter, and counts them. */
 size_t exti__ctx_threads_report(const struct exti_ctx *ctx, exti_report_fn report, void *user);
@@ -60,6 +65,11 @@ static inline void exti__ctx_threads_survive_forks(void)
 static inline void exti__ctx_thread_detached(const struct exti_ctx *ctx, uint64_t thread)
 {
     (void)ctx, (void)thread;
+}
+static inline bool exti__ctx_threads_stop_at_exit(const struct exti_ctx *ctx)
+{
+    (void)ctx;
+    return false;
 }
 static inline size_t exti__ctx_threads_report(const struct exti_ctx *ctx, exti_report_fn report,
                                               void *user)

@@ -37,6 +37,10 @@ static inline int exti__exit_handlers_survive_forks(void)
 {
     return 0;
 }
+static inline void exti__exit_handlers_run(const struct exti_ctx *ctx, int status)
+{
+    (void)ctx, (void)status;
+}
 static inline void exti__exit_handlers_unload(const struct exti_module *m)
 {
     (void)m;

@@ -80,6 +80,70 @@ ISO_CASE(a_context_whose_threads_have_ended_is_unloaded)
     close_and_want_unloaded(ctx, in_tmp("x/"));
 }
 
+/* As torch's engine: threads that are detached, and that a destructor tells to end, which is not in
+ * the library that has started them.  `ends`: what the destructor does besides. */
+static struct exti_ctx *open_engine(const char *file, const char *ends)
+{
+    struct exti_ctx *ctx = iso_open("x");
+
+    iso_build("#include <pthread.h>\n"
+              "#include <semaphore.h>\n"
+              "sem_t engine_end;\n"
+              "static void *work(void *p) { while (sem_wait(&engine_end)) ; return p; }\n"
+              "int engine_start(void)\n"
+              "{ pthread_t t; if (pthread_create(&t, 0, work, 0)) return -1; return "
+              "pthread_detach(t); }\n",
+              file, iso_text("-pthread -Wl,-soname,%s", file));
+    iso_build("#include <fcntl.h>\n"
+              "#include <semaphore.h>\n"
+              "#include <stdlib.h>\n"
+              "#include <unistd.h>\n"
+              "extern sem_t engine_end;\n"
+              "int engine_start(void);\n"
+              "static void stop(void) { close(creat(STOPPED, 0600)); ENDS; }\n"
+              "int start(void) { return atexit(stop) ? -1 : engine_start(); }\n",
+              "engine.so",
+              iso_text("'%s' -Wl,-rpath,'%s' -DSTOPPED='\"%s\"' -DENDS='%s'", in_tmp(file), iso_tmp,
+                       in_tmp("stopped"), ends));
+    want_int(call_int(iso_load(ctx, in_tmp("engine.so")), "start"), 0);
+    return ctx;
+}
+
+ISO_CASE(threads_that_destructors_stop_do_not_keep_a_context_mapped)
+{
+    struct exti_ctx *ctx = open_engine("libtorch_cpu.so.2", "sem_post(&engine_end)");
+
+    close_and_want_unloaded(ctx, in_tmp("x/"));
+    want(access(in_tmp("stopped"), F_OK) == 0);
+}
+
+/* Whose destructors nothing is known of run when the process exits. */
+ISO_CASE(destructors_do_not_run_beside_other_threads)
+{
+    struct exti_ctx *ctx = open_engine("libengine.so.2", "sem_post(&engine_end)");
+    struct close_report t = close_and_report(ctx);
+
+    want_int((long)t.count, 1);
+    want_text(t.text, in_tmp("x/libengine."));
+    want(access(in_tmp("stopped"), F_OK) != 0);
+}
+
+ISO_CASE(a_thread_of_another_library_keeps_destructors_from_running)
+{
+    struct exti_ctx *ctx = open_engine("libtorch_cpu.so.2", "sem_post(&engine_end)");
+    struct exti_module *m = iso_load(ctx, threads_toy());
+    int (*release_fn)(void) = (int (*)(void))iso_sym(m, "threads_release");
+    int (*join_fn)(void) = (int (*)(void))iso_sym(m, "threads_join");
+    struct close_report t;
+
+    want_int(call_int(m, "threads_start"), 0);
+    t = close_and_report(ctx);
+    want_int((long)t.count, 2);
+    want(access(in_tmp("stopped"), F_OK) != 0);
+    release_fn();
+    join_fn();
+}
+
 static struct exti_module *load_starter(struct exti_ctx *ctx)
 {
     iso_build("#include <pthread.h>\n"
@@ -419,6 +483,9 @@ int main(void)
         cmocka_unit_test(a_running_thread_keeps_its_context_mapped),
         cmocka_unit_test(a_running_c11_thread_keeps_its_context_mapped),
         cmocka_unit_test(a_running_cxx_thread_keeps_its_context_mapped),
+        cmocka_unit_test(threads_that_destructors_stop_do_not_keep_a_context_mapped),
+        cmocka_unit_test(destructors_do_not_run_beside_other_threads),
+        cmocka_unit_test(a_thread_of_another_library_keeps_destructors_from_running),
         cmocka_unit_test(a_context_whose_threads_have_ended_is_unloaded),
         cmocka_unit_test(a_running_thread_of_a_constructor_keeps_its_context_mapped),
         cmocka_unit_test(a_context_whose_constructors_threads_have_ended_is_unloaded),

@@ -11,10 +11,7 @@ newest=$(newer_pythons 2>&1)
 if grep '^skip' <<<"$newest"; then exit; fi
 newer_program "${EXTISOLATE:-${EXTI_BUILD:-$root/build}/extisolate}" "$tmp/extisolate" || exit
 newer_program "$cycle" "$tmp/cycle" || exit
-# This libffi opens its own file, and does not close it when it is unloaded (docs/limits.md).
-printf '#!/bin/sh\nLD_PRELOAD=%s exec %s "$@"\n' "$newer"/usr/lib/*/libffi.so.8 "$tmp/cycle" \
-    >"$tmp/cycle.sh" && chmod +x "$tmp/cycle.sh"
-cycle=$tmp/cycle.sh
+cycle=$tmp/cycle
 run="$tmp/extisolate run"
 
 cat >work.py <<'END'
