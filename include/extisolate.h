@@ -258,7 +258,7 @@ enum exti_hazard {
     EXTI_HAZARD_NODELETE = 1,     /* is never unloaded */
     EXTI_HAZARD_HOST_API = 2,     /* is a program that exports the Python API */
     EXTI_HAZARD_STATIC_TLS = 3,   /* has thread-locals in a block that cannot grow */
-    EXTI_HAZARD_THREAD_KEYS = 4,  /* makes thread-specific keys; a process has few */
+    EXTI_HAZARD_THREAD_KEYS = 4,  /* makes thread-specific keys; the system has few */
     EXTI_HAZARD_THREADS = 5,      /* starts threads */
     EXTI_HAZARD_DESTRUCTORS = 6,  /* has code that runs when the file is unloaded */
     EXTI_HAZARD_EXIT = 7,         /* registers handlers that run at exit, even if unloaded */

@@ -1,23 +1,8 @@
 #include "runtime/host.h"
 
-#include <limits.h>
 #include <sys/resource.h>
 
 #include "runtime/fail.h"
-
-/* CPython reports exhausted keys as lack of memory, and in places ends the process. */
-static int check_keys(struct exti_error *err)
-{
-    pthread_key_t key;
-
-    if (pthread_key_create(&key, NULL) != 0)
-        return pyrt_fail(err, EXTI_E_LOAD,
-                         "all %d thread-specific data keys of the process are in use, and CPython "
-                         "needs one for each context: use fewer contexts",
-                         (int)PTHREAD_KEYS_MAX);
-    pthread_key_delete(key);
-    return 0;
-}
 
 int pyrt_open(struct exti_ctx **out, struct pyrt_api *py, const struct pyrt_install *python,
               struct exti_ctx_opts *opts, struct exti_error *err)
@@ -29,15 +14,13 @@ int pyrt_open(struct exti_ctx **out, struct pyrt_api *py, const struct pyrt_inst
     opts->api_library = python->libpython;
     rc = exti_ctx_open(out, opts, err);
     if (rc == 0)
-        rc = check_keys(err);
-    if (rc == 0)
         rc = exti_api(*out, &libpython, err);
     if (rc == 0)
         rc = pyrt_api_find(py, libpython, build, err);
     return rc;
 }
 
-static size_t stack_size(void)
+size_t pyrt_stack_size(void)
 {
     const size_t least = (size_t)8 << 20, most = (size_t)256 << 20;
     struct rlimit lim;
@@ -53,7 +36,7 @@ int pyrt_thread_start(pthread_t *out, void *(*run)(void *arg), void *arg, struct
     int rc = pthread_attr_init(&attr);
 
     if (rc == 0) {
-        pthread_attr_setstacksize(&attr, stack_size());
+        pthread_attr_setstacksize(&attr, pyrt_stack_size());
         rc = pthread_create(out, &attr, run, arg);
         pthread_attr_destroy(&attr);
     }

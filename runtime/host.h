@@ -13,8 +13,11 @@
 int pyrt_open(struct exti_ctx **out, struct pyrt_api *py, const struct pyrt_install *python,
               struct exti_ctx_opts *opts, struct exti_error *err);
 
-/* Starts a thread with a stack as large as a main thread's, so that deep recursion in extensions
- * works as in a stock process. */
+/* How many bytes a main thread's stack may have, within reason. */
+size_t pyrt_stack_size(void);
+
+/* Starts a thread with a stack of that size, so that deep recursion in extensions works as in a
+ * stock process. */
 int pyrt_thread_start(pthread_t *out, void *(*run)(void *arg), void *arg, struct exti_error *err);
 
 #endif

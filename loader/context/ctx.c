@@ -171,7 +171,9 @@ int exti_ctx_open(struct exti_ctx **out, const struct exti_ctx_opts *opts, struc
             return rc;
         exti__program_find();
         exti__ctx_threads_survive_forks();
-        exti__ctx_keys_survive_forks();
+        rc = exti__ctx_keys_prepare(err);
+        if (rc)
+            return rc;
         exti__thread_objects_survive_forks();
         exti__record_locks_survive_forks();
         exti__signal_timers_survive_forks();
@@ -421,6 +423,18 @@ static bool must_stay(struct exti_ctx *ctx, bool handled, struct listener *l)
     return exti__ctx_threads_report(ctx, report_mapped, l) != 0;
 }
 
+/* False: a destructor runs, and its code must stay. */
+static bool disarm_keys(const struct exti_ctx *ctx, struct listener *l)
+{
+    struct exti_error finding = {0};
+
+    if (exti__ctx_keys_disarm(ctx, &finding))
+        return true;
+    exti__error_file(&finding, ctx->api ? ctx->api->copy : "");
+    report_mapped(l, &finding);
+    return false;
+}
+
 /* Calls of a context that has ended may never return. */
 static enum exti_patience patience_of(const struct exti_ctx *ctx)
 {
@@ -461,9 +475,7 @@ int exti_ctx_close_report(struct exti_ctx *ctx, exti_report_fn report, void *use
         exti__thread_objects_end(ctx);
     exti__signal_timers_end(ctx);
     handled = exti__signals_end(ctx);
-    keep = must_stay(ctx, handled, &l);
-    if (!keep)
-        exti__ctx_keys_disarm(ctx);
+    keep = must_stay(ctx, handled, &l) || !disarm_keys(ctx, &l);
     rc = close_modules(ctx, keep, &mapped, err);
     exti__address_map_unclaim(ctx);
     exti__surroundings_part(ctx);

@@ -28,7 +28,8 @@ static const struct kind {
          "GLIBC_TUNABLES=glibc.rtld.optional_static_tls=N makes room for N bytes of copies"},
     [EXTI_HAZARD_THREAD_KEYS] = {"thread-keys", EXTI_OUTCOME_LIMIT,
                                  "a process has few keys (glibc 1024, macOS 512, Windows 1088), "
-                                 "and each copy holds its own until its context is closed"},
+                                 "and each copy holds its own until its context is closed; ELF "
+                                 "copies that this library loads have 65536 besides"},
     [EXTI_HAZARD_THREADS] = {"threads", EXTI_OUTCOME_UNLOAD,
                              "end them before the context is closed: ELF copies stay in memory "
                              "while one runs, other copies are unmapped under it"},

@@ -192,52 +192,72 @@ static int interposed_thread_atexit(void (*destroy)(void *), void *object, void 
 
 /* ---- keys ---- */
 
-static int interposed_key_create(pthread_key_t *out, void (*destroy)(void *))
+/* In glibc and musl tss_t is pthread_key_t, and a key of one kind works as one of the other. */
+_Static_assert(sizeof(tss_t) == sizeof(pthread_key_t), "tss_t is pthread_key_t");
+
+/* False: the caller is no copy's. */
+static bool create_key(pthread_key_t *out, void (*destroy)(void *), const void *caller, int *rc)
 {
     struct exti_call call;
-    const struct exti_ctx *ctx = begin_call(&call, (uintptr_t)destroy, CALL);
-    int rc = pthread_key_create(out, destroy);
+    const struct exti_ctx *ctx = begin_call(&call, (uintptr_t)destroy, caller);
 
-    if (!rc && ctx)
-        exti__ctx_key_created(ctx, *out, destroy != NULL);
-    if (ctx)
-        exti__call_end(&call);
-    return rc;
+    if (!ctx)
+        return false;
+    *rc = exti__ctx_key_create(ctx, out, destroy);
+    exti__call_end(&call);
+    return true;
+}
+
+static int interposed_key_create(pthread_key_t *out, void (*destroy)(void *))
+{
+    int rc;
+
+    return create_key(out, destroy, CALL, &rc) ? rc : pthread_key_create(out, destroy);
 }
 
 static int interposed_key_delete(pthread_key_t key)
 {
-    exti__ctx_key_deleted(key);
-    return pthread_key_delete(key);
+    return exti__ctx_key_is_own(key) ? exti__ctx_key_delete(key) : pthread_key_delete(key);
+}
+
+static void *interposed_getspecific(pthread_key_t key)
+{
+    return exti__ctx_key_is_own(key) ? exti__ctx_key_get(key) : pthread_getspecific(key);
 }
 
 static int interposed_setspecific(pthread_key_t key, const void *value)
 {
-    return exti__ctx_key_value(key, value) ? pthread_setspecific(key, value) : ENOMEM;
+    return exti__ctx_key_is_own(key) ? exti__ctx_key_set(key, value)
+                                     : pthread_setspecific(key, value);
 }
 
 static int interposed_tss_create(tss_t *out, tss_dtor_t destroy)
 {
-    struct exti_call call;
-    const struct exti_ctx *ctx = begin_call(&call, (uintptr_t)destroy, CALL);
-    int rc = tss_create(out, destroy);
+    int rc;
 
-    if (rc == thrd_success && ctx)
-        exti__ctx_key_created(ctx, *out, destroy != NULL);
-    if (ctx)
-        exti__call_end(&call);
-    return rc;
+    if (!create_key(out, destroy, CALL, &rc))
+        return tss_create(out, destroy);
+    return rc ? thrd_error : thrd_success;
 }
 
 static void interposed_tss_delete(tss_t key)
 {
-    exti__ctx_key_deleted(key);
-    tss_delete(key);
+    if (exti__ctx_key_is_own(key))
+        exti__ctx_key_delete(key);
+    else
+        tss_delete(key);
+}
+
+static void *interposed_tss_get(tss_t key)
+{
+    return exti__ctx_key_is_own(key) ? exti__ctx_key_get(key) : tss_get(key);
 }
 
 static int interposed_tss_set(tss_t key, void *value)
 {
-    return exti__ctx_key_value(key, value) ? tss_set(key, value) : thrd_error;
+    if (!exti__ctx_key_is_own(key))
+        return tss_set(key, value);
+    return exti__ctx_key_set(key, value) ? thrd_error : thrd_success;
 }
 
 /* ---- looking them up ---- */
@@ -254,9 +274,11 @@ void *exti__thread_call(const char *symbol)
         {"pthread_key_create", EXTI_ADDRESS(interposed_key_create)},
         {"__pthread_key_create", EXTI_ADDRESS(interposed_key_create)},
         {"pthread_key_delete", EXTI_ADDRESS(interposed_key_delete)},
+        {"pthread_getspecific", EXTI_ADDRESS(interposed_getspecific)},
         {"pthread_setspecific", EXTI_ADDRESS(interposed_setspecific)},
         {"tss_create", EXTI_ADDRESS(interposed_tss_create)},
         {"tss_delete", EXTI_ADDRESS(interposed_tss_delete)},
+        {"tss_get", EXTI_ADDRESS(interposed_tss_get)},
         {"tss_set", EXTI_ADDRESS(interposed_tss_set)},
     };
 

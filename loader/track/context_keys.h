@@ -1,36 +1,48 @@
-/* The thread-specific keys of contexts: the end of any thread runs their destructors, which are
- * code of a copy.  ELF systems.  Any thread. */
+/* The thread-specific keys of contexts.  A process has few (glibc 1024, musl 128), of which each
+ * context would take some, so copies get keys of the library's own, whose numbers the system does
+ * not use.  The end of any thread runs their destructors, which are code of a copy.  ELF systems.
+ * Any thread. */
 #ifndef LOADER_TRACK_CONTEXT_KEYS_H
 #define LOADER_TRACK_CONTEXT_KEYS_H
 
 #include <stdbool.h>
 
+#include <extisolate.h>
+
 struct exti_ctx;
 
 #if !defined(__APPLE__) && !defined(_WIN32)
 
+#include <limits.h>
 #include <pthread.h>
 
-/* Installs the fork handlers.  To be called before any copy is loaded, whose own may come here. */
-void exti__ctx_keys_survive_forks(void);
+/* To be called before any copy is loaded.  Installs the fork handlers, which come before those of
+ * copies, and takes the one key of the system's that all contexts need.  EXTI_E_LOAD if the process
+ * has none left. */
+int exti__ctx_keys_prepare(struct exti_error *err);
 
-/* A copy of the context has created the key.  `destroys`: with a destructor. */
-void exti__ctx_key_created(const struct exti_ctx *ctx, pthread_key_t key, bool destroys);
+/* pthread_key_create and so on for copies of `ctx`: 0 or an errno value.  A key of the system's
+ * works in none of the others but in exti__ctx_key_is_own. */
+int exti__ctx_key_create(const struct exti_ctx *ctx, pthread_key_t *out, void (*destroy)(void *));
+int exti__ctx_key_delete(pthread_key_t key);
+int exti__ctx_key_set(pthread_key_t key, const void *value);
+/* NULL too if there is no such key.  Async-signal-safe. */
+void *exti__ctx_key_get(pthread_key_t key);
 
-/* A copy is about to delete the key. */
-void exti__ctx_key_deleted(pthread_key_t key);
-
-/* The calling thread is about to give the key a value; false without memory. */
-bool exti__ctx_key_value(pthread_key_t key, const void *value);
+static inline bool exti__ctx_key_is_own(pthread_key_t key)
+{
+    return key >= PTHREAD_KEYS_MAX;
+}
 
 /* Takes the calling thread's values from the context's keys that have destructors, which are not to
- * run when it ends.  Async-signal-safe in the C libraries that there are. */
+ * run when it ends.  Async-signal-safe. */
 void exti__ctx_keys_leave(const struct exti_ctx *ctx);
 
 /* Takes the destructors, and with them the threads' values, from the keys that the context has not
  * deleted, so that no thread's end runs them later.  The keys exist until exti__ctx_keys_delete,
- * after the unload: its finalisers, as libhdf5's, may use them. */
-void exti__ctx_keys_disarm(const struct exti_ctx *ctx);
+ * after the unload: its finalisers, as libhdf5's, may use them.  Waits up to some seconds for
+ * destructors that run on other threads; false, with what is to be reported, if they go on. */
+bool exti__ctx_keys_disarm(const struct exti_ctx *ctx, struct exti_error *finding);
 void exti__ctx_keys_delete(const struct exti_ctx *ctx);
 
 /* To be called before the context is freed. */
@@ -38,12 +50,15 @@ void exti__ctx_keys_forget(const struct exti_ctx *ctx);
 
 #else
 
-static inline void exti__ctx_keys_survive_forks(void)
+static inline int exti__ctx_keys_prepare(struct exti_error *err)
 {
+    (void)err;
+    return 0;
 }
-static inline void exti__ctx_keys_disarm(const struct exti_ctx *ctx)
+static inline bool exti__ctx_keys_disarm(const struct exti_ctx *ctx, struct exti_error *finding)
 {
-    (void)ctx;
+    (void)ctx, (void)finding;
+    return true;
 }
 static inline void exti__ctx_keys_delete(const struct exti_ctx *ctx)
 {

@@ -269,24 +269,26 @@ ISO_CASE(control_a_key_that_outlives_its_code_crashes_a_thread)
     want(WIFSIGNALED(status) || (WIFEXITED(status) && WEXITSTATUS(status) == 99));
 }
 
-/* How many more keys the process can make. */
-static int free_keys(void)
+/* The number that the next key of the context has. */
+static pthread_key_t next_key(const struct exti_ctx *ctx)
 {
-    pthread_key_t keys[PTHREAD_KEYS_MAX];
-    int n = 0;
+    pthread_key_t key;
 
-    while (n < PTHREAD_KEYS_MAX && !pthread_key_create(&keys[n], NULL))
-        n++;
-    for (int i = 0; i < n; i++)
-        pthread_key_delete(keys[i]);
-    return n;
+    want_int(exti__ctx_key_create(ctx, &key, NULL), 0);
+    want_int(exti__ctx_key_delete(key), 0);
+    return key;
 }
 
-/* It deletes the keys that constructors made too, and no key of the program. */
+/* It deletes the keys that constructors made too, and no key of the program or of another
+ * context. */
 ISO_CASE(closing_deletes_only_the_keys_of_the_context)
 {
-    int before = free_keys();
+    struct exti_ctx *other = iso_open("y");
+    pthread_key_t others, before;
 
+    want_int(exti__ctx_key_create(other, &others, NULL), 0);
+    want_int(exti__ctx_key_set(others, &others), 0);
+    before = next_key(other);
     for (int i = 0; i < 10; i++) {
         struct exti_ctx *ctx = iso_open("x");
         struct exti_module *m = iso_load(ctx, threads_toy());
@@ -294,13 +296,16 @@ ISO_CASE(closing_deletes_only_the_keys_of_the_context)
 
         want_int(call_int(m, "threads_make_key"), 0);
         want_int(call_int(m, "threads_make_key_c11"), 0);
+        want(next_key(other) == before + 3);
         want_int(pthread_key_create(&key, NULL), 0);
         want_int(pthread_setspecific(key, &key), 0);
         close_and_want_unloaded(ctx, in_tmp("x/"));
         want(pthread_getspecific(key) == &key);
         want_int(pthread_key_delete(key), 0);
-        want_int(free_keys(), before);
+        want(exti__ctx_key_get(others) == &others);
+        want(next_key(other) == before);
     }
+    iso_close_ctx(other);
 }
 
 /* ---- threads of the program in a context ---------------------------------------------------- */
