@@ -194,7 +194,7 @@ CLI_SRCS := $(filter-out $(CLI_POSIX_SRCS) $(CLI_WINDOWS_SRCS),$(sort $(shell fi
 # `run` needs a POSIX system.
 # What `run` has beside the library of contexts: whole programs and their ends.
 RUN_SRCS := $(if $(on_windows),,$(addprefix runtime/,builtin.c command.c context.c ending.c importable.c \
-	pace.c program.c scratch.c uncaught.c))
+	pace.c program.c room.c scratch.c uncaught.c))
 PYTHON_SRCS := $(if $(on_windows),,$(filter-out $(RUN_SRCS),$(RUNTIME_SRCS)))
 # A library by itself: links between heaps.
 LINK_SRCS := $(sort $(wildcard link/*.c))

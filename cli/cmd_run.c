@@ -17,6 +17,7 @@
 #include "runtime/importable.h"
 #include "runtime/process.h"
 #include "runtime/python.h"
+#include "runtime/room.h"
 #include "runtime/scratch.h"
 
 static const char help[] =
@@ -278,11 +279,28 @@ static int report_results(const struct request *r, const struct session *s)
     return status;
 }
 
+static int check_room(int contexts)
+{
+    const long mappings = pyrt_room_for_packages(contexts);
+    struct exti_error err;
+
+    if (pyrt_room_check(contexts, &err) < 0)
+        return cli_error(&err, NULL);
+    if (mappings != 0)
+        cli_note(
+            "if each of %d contexts imports packages like numpy, the process needs more mappings "
+            "than it may have; sysctl vm.max_map_count=%ld makes room",
+            contexts, mappings);
+    return CLI_OK;
+}
+
 static int run_session(struct session *s, const struct request *r)
 {
     size_t n = (size_t)r->contexts;
     struct exti_error err;
 
+    if (check_room(r->contexts) != CLI_OK)
+        return CLI_FAILED;
     s->contexts = cli_zeroed(n, sizeof *s->contexts);
     s->results = cli_zeroed(n, sizeof *s->results);
     s->dirs = cli_zeroed(n, sizeof *s->dirs);
