@@ -13,7 +13,7 @@ library libleaf.so 'int leaf(void) { return 1; }'
 library libmid.so 'int leaf(void); int mid(void) { return leaf(); }' -lleaf
 library ext.so 'int mid(void); int ext(void) { return mid(); }' -lmid
 
-copies() { (cd "$1" && ls) | sed -n 's/\..*so$/.so/p' | LC_ALL=C sort | tr '\n' ' '; }
+copies() { (cd "$1" && ls) | sed -n 's/\..*\.so$/.so/p' | LC_ALL=C sort | tr '\n' ' '; }
 api=libtoyapi.so
 
 run copy --libpython "$api" ext.so ctx
