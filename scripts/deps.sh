@@ -10,7 +10,8 @@ build='gcc libc6-dev binutils make pkg-config libelf-dev libjansson-dev nettle-d
 wheel='binutils make pkg-config python3-venv cmake m4 dpkg-dev bzip2 xz-utils'
 demo='python3 python3-numpy libpython3-dev'
 test="$demo libcmocka-dev libssl-dev g++ clang-LLVM lld-LLVM llvm-LLVM libclang-rt-LLVM-dev bolt-LLVM mold patchelf elfutils
-valgrind libjemalloc2 python3-dev python3-pip python3-venv bzip2 xz-utils jq man-db mandoc procps util-linux musl-tools
+valgrind libjemalloc2 python3-dev python3-pip python3-setuptools python3-venv
+bzip2 xz-utils jq man-db mandoc procps util-linux musl-tools
 qemu-user gcc-i686-linux-gnu gcc-s390x-linux-gnu gcc-mips-linux-gnu gcc-aarch64-linux-gnu
 gcc-riscv64-linux-gnu gcc-arm-linux-gnueabihf libc6-dev-i386-cross libc6-dev-s390x-cross
 libc6-dev-mips-cross libc6-dev-arm64-cross libc6-dev-riscv64-cross libc6-dev-armhf-cross
@@ -19,7 +20,7 @@ python3-tqdm python3-ipykernel python3-jupyter-client python3-dask python3-distr
 abigail-tools bindgen liblief-dev binutils-gold"
 analyze='clang-tidy-LLVM cppcheck'
 coverage='gcovr jq'
-docs='python3-sphinx python3-myst-parser furo python3-dev python3-pip'
+docs='python3-sphinx python3-myst-parser furo python3-dev python3-pip python3-setuptools'
 pools="$demo python3-joblib python3-sklearn python3-pip python3-venv"
 arm64='qemu-user-static gcc-aarch64-linux-gnu g++-aarch64-linux-gnu'
 corpus='python3-scipy python3-pandas python3-lxml python3-pil python3-matplotlib python3-cryptography
