@@ -399,11 +399,21 @@ export EXTI_LABEL ?=
 
 programs = $(patsubst tests/%.c,$(B)/tests/%,$(sort $(shell find tests/$(1) -name 'test_*.c')))
 scripts = $(wildcard tests/$(1)/test_*.sh)
-UNIT_TESTS := $(call programs,unit)
-API_TESTS := $(call programs,api)
 # qemu-user has no seccomp, and gives handlers no si_errno, which says whose a signal is that was sent on.
-NOT_EMULATED := $(addprefix %/test_,context_signals context_timers directory ended ends)
-ISOLATION_TESTS := $(filter-out $(if $(EXTI_EMULATED),$(NOT_EMULATED)),$(call programs,isolation))
+NOT_EMULATED := context_signals context_timers directory ended ends
+# EXTI_EMULATED=core goes without what takes long there,
+LONG_EMULATED := captured captured_globally closure closure_real constructors copy_many elf_plan hosts json_read ld_cache \
+	loader_calls locale machine macho_rebind_hostile macho_shift_refuse nomem pe_check_copy private_symbols search_elf \
+	verify_pe verify_replaced zone
+# and without what forks again and again while threads run: the child may find a lock of the emulator's own
+# taken, and then wait for ever.
+FORK_EMULATED := children environment fork fork_guard heap
+not_run := $(addprefix %/test_,$(if $(EXTI_EMULATED),$(NOT_EMULATED)) \
+	$(if $(filter core,$(EXTI_EMULATED)),$(LONG_EMULATED) $(FORK_EMULATED)))
+run_here = $(filter-out $(not_run) $(not_run:%=%.sh),$(1))
+UNIT_TESTS := $(call run_here,$(call programs,unit))
+API_TESTS := $(call programs,api)
+ISOLATION_TESTS := $(call run_here,$(call programs,isolation))
 STATIC_TESTS := $(UNIT_TESTS) $(ISOLATION_TESTS) $(call programs,elf_inputs) \
 	$(call programs,macho_inputs) $(call programs,pe_inputs) $(call programs,runtime) $(call programs,corpus)
 PYTHON_TESTS := $(call programs,python)
@@ -437,7 +447,8 @@ PACKAGES_ORDER := $(B)/tests/packages_order
 PACKAGES_LANGUAGES := $(B)/tests/packages_languages
 
 # `make check` runs unit tests with sanitizers only.
-.PHONY: test-programs check-programs
+.PHONY: test-programs check-programs core-programs
+core-programs: $(UNIT_TESTS) $(ISOLATION_TESTS)
 test-programs: $(UNIT_TESTS) check-programs
 check-programs: $(filter-out $(UNIT_TESTS),$(TEST_PROGRAMS)) $(MACHO_CHECK) $(MACHO_REBUILD) $(PE_REWRITE) $(WINE_REWRITE) $(CYCLE) \
 	$(SETTINGS) $(PACKAGES_BASE) $(PACKAGES_ORDER) $(PACKAGES_LANGUAGES)
@@ -527,7 +538,8 @@ run = @tests/run.sh $(1) $(sort $(2))
 .PHONY: check-unit check-api check-elf-inputs check-macho-inputs check-pe-inputs check-isolation \
 	check-runtime check-runtime-soaks check-runtime-semantics check-python check-python-package \
 	check-package-soaks check-wheel check-hosts check-cli check-faults check-races check-allocations check-corpus check-macho-corpus \
-	check-pe-corpus check-macos check-windows check-wine check-packages check-servers check-suites check-arm64
+	check-pe-corpus check-macos check-windows check-wine check-packages check-servers check-suites check-arm64 \
+	check-arm64-core
 check-unit: $(UNIT_TESTS) ## unit tests, every error path
 	$(call run,unit,$(UNIT_TESTS) $(call scripts,unit))
 check-api: $(API_TESTS) ## the shared library through the public header
@@ -539,7 +551,7 @@ check-macho-inputs: all $(call programs,macho_inputs) $(MACHO_CHECK) ## Mach-O f
 check-pe-inputs: all $(call programs,pe_inputs) ## PE files, built here
 	$(call run,pe_inputs,$(call programs,pe_inputs) $(call scripts,pe_inputs))
 check-isolation: all $(ISOLATION_TESTS) ## real loading in many contexts
-	$(call run,isolation,$(ISOLATION_TESTS) $(call scripts,isolation))
+	$(call run,isolation,$(ISOLATION_TESTS) $(call run_here,$(call scripts,isolation)))
 RUNTIME_SOAKS := $(addprefix tests/runtime/,test_cycles.sh test_newer.sh test_scale.sh)
 RUNTIME_SEMANTICS := tests/runtime/test_semantics.sh
 check-runtime: all $(call programs,runtime) $(CYCLE) $(SETTINGS) ## CPython contexts
@@ -561,6 +573,9 @@ check-hosts: all ## the hosts in other languages that examples/ has
 check-arm64: export TEST_TIMEOUT ?= 7200
 check-arm64: ## unit, API and isolation tests on arm64, by an emulator; as root
 	$(call run,arm64,$(call scripts,arm64))
+check-arm64-core: export EXTI_ARM64 := core
+check-arm64-core: ## of these what takes minutes, and is done by EXTI_UNTIL
+	$(call run,arm64-core,$(call scripts,arm64))
 check-cli: all ## the program
 	$(call run,cli,$(call scripts,cli))
 check-allocations: all ## failing allocations; EXTI_ALL=1: each of them
@@ -775,11 +790,11 @@ coverage: ## lines and branches that the tests reach, per room; those missed are
 CHECK := check-san-core check-cli check-faults check-wine check-isolation check-runtime check-python \
 	check-python-package check-macho-inputs \
 	check-elf-inputs check-api check-pe-inputs check-allocations check-readme check-layers check-abi check-fuzz
-CHECK_MORE := check-unit check-docs check-san-more check-windows check-runtime-soaks check-runtime-semantics check-hosts \
+CHECK_MORE := check-unit check-docs check-san-more check-arm64-core check-windows check-runtime-soaks check-runtime-semantics check-hosts \
 	check-suites check-packages check-pe-corpus \
 	check-macho-corpus check-macos check-corpus check-valgrind-core check-wheel
 CHECK_ALL := check-san check-links check-python-links check-random check-valgrind check-arm64 check-races check-package-soaks check-servers \
-	$(filter-out check-san-core check-san-more check-valgrind-core,$(CHECK) $(CHECK_MORE))
+	$(filter-out check-san-core check-san-more check-valgrind-core check-arm64-core,$(CHECK) $(CHECK_MORE))
 
 .PHONY: check check-more check-all bench bench-python demo compile_commands.json format format-check help
 groups = rc=0; $(MAKE) --no-print-directory -k -j$(JOBS) EXTI_JOBS=1 $(1) || rc=1; \
