@@ -58,10 +58,23 @@ int exti__fail(struct exti_error *err, int code, uint64_t offset, const char *fm
     return code;
 }
 
+/* glibc's strerror_r looks for a translation, under a lock which a forked child may find taken for
+ * ever; since 2.32 glibc tells the text itself, too. */
+#ifdef __GLIBC__
+#if __GLIBC_PREREQ(2, 32)
+extern const char *strerrordesc_np(int); /* <string.h> has it with a strerror_r of another type */
+#define HAVE_STRERRORDESC
+#endif
+#endif
+
 static bool error_text(int os_error, char *out, size_t cap)
 {
 #ifdef _WIN32
     return os_error != ESTALE && strerror_s(out, cap, os_error) == 0;
+#elif defined(HAVE_STRERRORDESC)
+    const char *text = strerrordesc_np(os_error);
+
+    return text && snprintf(out, cap, "%s", text) > 0;
 #else
     return strerror_r(os_error, out, cap) == 0;
 #endif

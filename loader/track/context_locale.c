@@ -12,7 +12,9 @@
 #include "loader/track/fork_lock.h"
 
 /* Guards what is below, and what the locales of contexts hold.  Taken with no lock of the library
- * held; none is taken under it. */
+ * held; none is taken under it.  Contexts' locales are made under it: the C library has a lock for
+ * that, which a forked child would find taken for ever, and wait for where it translates a message.
+ */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
 static int fork_error;
@@ -268,12 +270,13 @@ static struct exti_locale *take_unused(void)
 
 int exti__locale_new(struct exti_locale **out, struct exti_error *err)
 {
-    locale_t process = duplocale(LC_GLOBAL_LOCALE);
     const struct made_locale *m = NULL;
     struct exti_locale *l = NULL;
     struct names names;
+    locale_t process;
 
     exti__fork_lock(&lock);
+    process = duplocale(LC_GLOBAL_LOCALE);
     if (process) {
         read_names(&names, process);
         freelocale(process);

@@ -206,32 +206,65 @@ static int forks_in_all(int forks)
     return getenv("EXTI_EMULATED") ? forks / 10 : forks;
 }
 
-/* ld.so ends a child whose tables are half changed ("r_state == RT_CONSISTENT"). */
-ISO_CASE(a_forked_child_can_open_libraries_while_others_do)
+static void *open_and_close_plainly(void *arg)
 {
-    struct exti_ctx *ctx = iso_open(NULL);
-    struct exti_module *m = iso_load(ctx, toy("ext_dl.so"));
-    void *(*open_library)(const char *, int) = (void *(*)(const char *, int))iso_sym(m, "dl_open");
-    const int forks = forks_in_all(getenv("EXTI_ALL") ? 10000 : 300);
-    char path[1024];
+    while (!stop)
+        iso_close_ctx(iso_open(NULL));
+    return arg;
+}
+
+/* Forks while two threads do something, children that end by what `in_child` gives. */
+static void fork_meanwhile(void *(*work)(void *), int forks, bool (*in_child)(void *), void *arg)
+{
     pthread_t threads[2];
 
-    snprintf(path, sizeof path, "%s", toy("ext_b.so"));
     for (size_t i = 0; i < 2; i++)
-        want_int(pthread_create(&threads[i], NULL, load_and_close_plainly, NULL), 0);
+        want_int(pthread_create(&threads[i], NULL, work, NULL), 0);
     for (int i = 0; i < forks; i++) {
         pid_t pid = fork();
 
         if (pid == 0) {
             alarm(60);
-            _exit(!open_library(path, RTLD_NOW));
+            _exit(!in_child(arg));
         }
         want(iso_join(pid));
     }
     stop = 1;
     for (size_t i = 0; i < 2; i++)
         pthread_join(threads[i], NULL);
+}
+
+static bool open_by_copy(void *module)
+{
+    void *(*open_library)(const char *, int) = (void *(*)(const char *, int))iso_sym(module, "dl_open");
+    char path[1024];
+
+    snprintf(path, sizeof path, "%s", toy("ext_b.so"));
+    return open_library(path, RTLD_NOW) != NULL;
+}
+
+/* ld.so ends a child whose tables are half changed ("r_state == RT_CONSISTENT"). */
+ISO_CASE(a_forked_child_can_open_libraries_while_others_do)
+{
+    struct exti_ctx *ctx = iso_open(NULL);
+
+    fork_meanwhile(load_and_close_plainly, forks_in_all(getenv("EXTI_ALL") ? 10000 : 300),
+                   open_by_copy, iso_load(ctx, toy("ext_dl.so")));
     iso_close_ctx(ctx);
+}
+
+static bool open_context(void *arg)
+{
+    (void)arg;
+    iso_close_ctx(iso_open(NULL));
+    return true;
+}
+
+/* The C library locks its locales where contexts get theirs, and not when a process is forked. */
+ISO_CASE(a_forked_child_can_open_contexts_while_others_do)
+{
+    fork_meanwhile(open_and_close_plainly, forks_in_all(getenv("EXTI_ALL") ? 10000 : 1000),
+                   open_context, NULL);
 }
 #endif
 
@@ -388,6 +421,7 @@ int main(void)
         cmocka_unit_test(a_fork_runs_the_handlers_of_its_own_context_only),
 #ifndef __SANITIZE_ADDRESS__
         cmocka_unit_test(a_forked_child_can_open_libraries_while_others_do),
+        cmocka_unit_test(a_forked_child_can_open_contexts_while_others_do),
 #endif
         cmocka_unit_test(a_forked_child_can_look_up_symbols_in_its_context),
 #ifndef __SANITIZE_ADDRESS__
