@@ -50,7 +50,8 @@ run bcryptprimitives.dll $mingw-gcc -shared -static-libgcc -O1 -o bcryptprimitiv
 gnu=$inputs/gnu-x64
 run crt.dll $mingw-gcc -shared -static-libgcc -O1 -g -o crt.dll "$src/crt.c" "$gnu/libpython311.dll.a"
 
-# dlltool's delay imports, which no directory lists.
+# dlltool's delay imports, which no directory lists.  Newer linkers make their slots read-only, although the
+# first call writes them.
 cat >late.def <<'D'
 LIBRARY python311.dll
 EXPORTS
@@ -59,7 +60,8 @@ EXPORTS
 D
 sed -e '/PyLong_Type;/d' -e 's/ + PyLong_Type//' "$pe/ext.c" >late-ext.c
 run hidden.dll $mingw-dlltool -d late.def -y libhidden.a &&
-    run hidden.dll $mingw-gcc -shared -static-libgcc -O1 -o hidden.dll late-ext.c libhidden.a
+    run hidden.dll $mingw-gcc -shared -static-libgcc -O1 -o hidden.dll late-ext.c libhidden.a &&
+    run hidden.dll "$here/tests/wine/shape.py" writable hidden.dll hidden.dll .idata
 
 # ---- lld -----------------------------------------------------------------------------------------
 

@@ -5,6 +5,7 @@
     shape.py full SRC DST           no section has bytes to spare
     shape.py crowded SRC DST        neither have the headers, nor is there an MS-DOS program
     shape.py named SRC DST OLD NEW  section OLD is called NEW
+    shape.py writable SRC DST NAME  section NAME can be written
     shape.py sections FILE          how many there are
     shape.py room FILE              bytes between the section headers and the first section
 """
@@ -14,6 +15,7 @@ import sys
 
 SECTION = struct.Struct("<8sIIIIIIHHI")
 DOS_HEADER = 0x40
+MEM_WRITE = 0x80000000  # IMAGE_SCN_MEM_WRITE
 
 
 class Image:
@@ -69,6 +71,14 @@ def named(image, old, new):
             struct.pack_into("8s", image.b, image.table + i * SECTION.size, new.encode())
 
 
+def writable(image, wanted):
+    for i, (name, *rest, flags) in enumerate(image.sections):
+        if name.rstrip(b"\0") == wanted.encode():
+            SECTION.pack_into(
+                image.b, image.table + i * SECTION.size, name, *rest, flags | MEM_WRITE
+            )
+
+
 def main():
     what, *words = sys.argv[1:]
     if what == "how":
@@ -80,7 +90,7 @@ def main():
         print(image.headers - image.end)
     else:
         image = Image(words[0])
-        {"full": full, "crowded": crowded, "named": named}[what](image, *words[2:])
+        {"full": full, "crowded": crowded, "named": named, "writable": writable}[what](image, *words[2:])
         image.write(words[1])
 
 
