@@ -17,6 +17,7 @@ struct extipy_ctx *extipy__context_new(void)
         return NULL;
     atomic_init(&c->refs, 1);
     atomic_init(&c->exit_status, -1);
+    atomic_init(&c->inside, 0);
     pthread_mutex_init(&c->lock, NULL);
     pyrt_cond_init(&c->changed);
     pyrt_cond_init(&c->jobs.work);
@@ -58,8 +59,35 @@ int extipy__exited(const struct extipy_ctx *c, struct exti_error *err)
                      atomic_load(&c->exit_status));
 }
 
-int extipy__context_begin_visit(struct extipy_ctx *c, enum extipy_phase last,
-                                struct exti_error *err)
+/* ---- who is inside ---- */
+
+/* The lowest bit of `inside` is set from when somebody may wait for those inside, or the context
+ * has exited; above it is their number.  Until then they come and go without the lock. */
+#define WATCHED ((size_t)1)
+#define ONE ((size_t)2)
+
+void extipy__context_watch(struct extipy_ctx *c)
+{
+    atomic_fetch_or(&c->inside, WATCHED);
+}
+
+size_t extipy__context_inside(const struct extipy_ctx *c)
+{
+    return atomic_load(&c->inside) / ONE;
+}
+
+/* Returns 0 if that is to be done with the lock. */
+static int change_unwatched(struct extipy_ctx *c, size_t by)
+{
+    size_t n = atomic_load_explicit(&c->inside, memory_order_relaxed);
+
+    while (!(n & WATCHED))
+        if (atomic_compare_exchange_weak(&c->inside, &n, n + by))
+            return 1;
+    return 0;
+}
+
+static int begin_watched(struct extipy_ctx *c, enum extipy_phase last, struct exti_error *err)
 {
     int open, exited;
 
@@ -67,27 +95,35 @@ int extipy__context_begin_visit(struct extipy_ctx *c, enum extipy_phase last,
     pthread_mutex_lock(&c->lock);
     exited = extipy__has_exited(c);
     open = !exited && c->phase <= last;
-    c->inside += open != 0;
+    if (open)
+        atomic_fetch_add(&c->inside, ONE);
     pthread_mutex_unlock(&c->lock);
     if (exited)
         return extipy__exited(c, err);
     return open ? 0 : pyrt_fail(err, EXTIPY_E_CLOSED, "the context is closed");
 }
 
+int extipy__context_begin_visit(struct extipy_ctx *c, enum extipy_phase last,
+                                struct exti_error *err)
+{
+    return change_unwatched(c, ONE) ? 0 : begin_watched(c, last, err);
+}
+
 int extipy__has_emptied(const struct extipy_ctx *c)
 {
-    return extipy__has_exited(c) && c->inside <= c->stuck + c->leaving;
+    return extipy__has_exited(c) && extipy__context_inside(c) <= c->stuck + c->leaving;
 }
 
 /* The lock is held. */
 static void take_one_out(struct extipy_ctx *c)
 {
-    c->inside--;
-    if ((c->inside <= c->stuck && c->phase == EXTIPY_CLOSING) || extipy__has_emptied(c))
+    size_t left = (atomic_fetch_sub(&c->inside, ONE) - ONE) / ONE;
+
+    if ((left <= c->stuck && c->phase == EXTIPY_CLOSING) || extipy__has_emptied(c))
         pthread_cond_broadcast(&c->changed);
 }
 
-void extipy__context_end_visit(struct extipy_ctx *c, int detached)
+static void end_watched(struct extipy_ctx *c, int detached)
 {
     pthread_mutex_lock(&c->lock);
     if (c->jobs.abandoned && pthread_equal(c->jobs.worker, pthread_self()))
@@ -95,6 +131,12 @@ void extipy__context_end_visit(struct extipy_ctx *c, int detached)
     c->attached -= detached != 0;
     take_one_out(c);
     pthread_mutex_unlock(&c->lock);
+}
+
+void extipy__context_end_visit(struct extipy_ctx *c, int detached)
+{
+    if (detached || !change_unwatched(c, 0 - ONE))
+        end_watched(c, detached);
 }
 
 int extipy__context_works(struct extipy_ctx *c)
@@ -167,6 +209,8 @@ int extipy_pin(struct extipy_ctx *c, struct exti_error *err)
 
 void extipy_unpin(struct extipy_ctx *c)
 {
+    if (change_unwatched(c, 0 - ONE))
+        return;
     pthread_mutex_lock(&c->lock);
     take_one_out(c);
     pthread_mutex_unlock(&c->lock);

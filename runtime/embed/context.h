@@ -73,13 +73,13 @@ struct extipy_ctx {
     atomic_ulong called;    /* how many calls were made, and sources run */
     atomic_int pending;     /* `released` is not empty */
     atomic_int exit_status; /* with which its own code has ended it; -1: it has not */
+    atomic_size_t inside;   /* threads that entered and have not left (context.c) */
 
     pthread_mutex_t lock; /* of what follows; nothing is called while it is held */
     pthread_cond_t changed;
     enum extipy_phase phase;
     atomic_int started;                    /* it is known whether CPython has started */
-    size_t inside;                         /* threads that entered and have not left */
-    size_t stuck;                          /* of these, those that may never leave */
+    size_t stuck;                          /* of those inside, who may never leave */
     size_t leaving;                        /* likewise, that have ended it, and run nothing of it */
     size_t attached;                       /* threads that have a thread state */
     struct extipy_attachment *attachments; /* theirs */
@@ -105,6 +105,12 @@ int extipy__exited(const struct extipy_ctx *c, struct exti_error *err);
 struct extipy_ctx *extipy__context_new(void);
 struct extipy_ctx *extipy__context_ref(struct extipy_ctx *c);
 void extipy__context_unref(struct extipy_ctx *c);
+
+/* How many threads are inside; the lock is held, and they are watched: from then on they come and
+ * go with the lock.  Who changes the phase or the exit status has them watched before; as a signal
+ * handler may. */
+size_t extipy__context_inside(const struct extipy_ctx *c);
+void extipy__context_watch(struct extipy_ctx *c);
 
 /* Its own code has ended the context, and all who were inside have left, or never will; the lock is
  * held. */

@@ -132,6 +132,7 @@ void extipy__exit(void *user, struct exti_ctx *loader, int status)
     int none = -1;
 
     (void)loader;
+    extipy__context_watch(c);
     atomic_compare_exchange_strong(&c->exit_status, &none, status);
     if (try_lock(c)) {
         pthread_cond_broadcast(&c->changed);

@@ -429,11 +429,12 @@ size_t extipy_lingering(void)
 /* From now on nobody enters, and all who were inside have left.  The lock is held. */
 static void shut(struct extipy_ctx *c)
 {
+    extipy__context_watch(c);
     c->phase = EXTIPY_CLOSING;
     pthread_mutex_unlock(&c->lock);
     extipy__jobs_end(c);
     pthread_mutex_lock(&c->lock);
-    while (c->inside > c->stuck)
+    while (extipy__context_inside(c) > c->stuck)
         pthread_cond_wait(&c->changed, &c->lock);
 }
 
