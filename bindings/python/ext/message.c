@@ -36,7 +36,7 @@ const unsigned char *pkg_message_bytes(const struct pkg_message *m)
     return m->bytes ? m->bytes : m->few;
 }
 
-static int grow(struct pkg_message *m, size_t n)
+int pkg_message_grow(struct pkg_message *m, size_t n)
 {
     size_t room = m->room * 2;
     unsigned char *grown;
@@ -55,9 +55,9 @@ static int grow(struct pkg_message *m, size_t n)
     return 0;
 }
 
-int pkg_message_add(struct pkg_message *m, const void *bytes, size_t n)
+static int add_bytes(struct pkg_message *m, const void *bytes, size_t n)
 {
-    if (n > m->room - m->length && grow(m, n) < 0)
+    if (n > m->room - m->length && pkg_message_grow(m, n) < 0)
         return -1;
     if (n)
         memcpy((m->bytes ? m->bytes : m->few) + m->length, bytes, n);
@@ -65,16 +65,9 @@ int pkg_message_add(struct pkg_message *m, const void *bytes, size_t n)
     return 0;
 }
 
-int pkg_message_add_object(struct pkg_message *m, enum pkg_tag tag, const void *bytes, size_t n)
-{
-    unsigned char first = (unsigned char)tag;
-
-    return pkg_message_add(m, &first, 1) < 0 ? -1 : pkg_message_add(m, bytes, n);
-}
-
 int pkg_message_add_text(struct pkg_message *m, enum pkg_tag tag, const void *bytes, size_t n)
 {
-    return pkg_message_add_object(m, tag, &n, sizeof n) < 0 ? -1 : pkg_message_add(m, bytes, n);
+    return pkg_message_add_object(m, tag, &n, sizeof n) < 0 ? -1 : add_bytes(m, bytes, n);
 }
 
 int pkg_message_add_buffer(struct pkg_message *m, struct extipy_buffer *buffer)

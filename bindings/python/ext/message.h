@@ -4,6 +4,7 @@
 #define BINDINGS_PYTHON_EXT_MESSAGE_H
 
 #include <stddef.h>
+#include <string.h>
 
 #include <extisolate/python.h>
 
@@ -49,11 +50,26 @@ void pkg_message_init(struct pkg_message *m);
 void pkg_message_clear(struct pkg_message *m);
 const unsigned char *pkg_message_bytes(const struct pkg_message *m);
 /* All return -1 if there is no memory. */
-int pkg_message_add(struct pkg_message *m, const void *bytes, size_t n);
-int pkg_message_add_object(struct pkg_message *m, enum pkg_tag tag, const void *bytes, size_t n);
-/* The same with the number of bytes before them. */
+int pkg_message_grow(struct pkg_message *m, size_t n); /* room for so many bytes more */
+/* An object with the number of its bytes, and they. */
 int pkg_message_add_text(struct pkg_message *m, enum pkg_tag tag, const void *bytes, size_t n);
 int pkg_message_add_buffer(struct pkg_message *m, struct extipy_buffer *buffer); /* consumes it */
 int pkg_message_add_handle(struct pkg_message *m, struct pkg_object *object);    /* consumes it */
+
+/* In line, as most objects are of a few bytes, whose number is known where they are added. */
+static inline int pkg_message_add_object(struct pkg_message *m, enum pkg_tag tag, const void *bytes,
+                                         size_t n)
+{
+    unsigned char *at;
+
+    if (n >= m->room - m->length && pkg_message_grow(m, n + 1) < 0)
+        return -1;
+    at = (m->bytes ? m->bytes : m->few) + m->length;
+    *at = (unsigned char)tag;
+    if (n)
+        memcpy(at + 1, bytes, n);
+    m->length += n + 1;
+    return 0;
+}
 
 #endif

@@ -366,8 +366,11 @@ static int add_tuple(struct pkg_message *m, struct looking *l, PyObject *o, int 
 
 static int add_at(struct pkg_message *m, struct looking *l, PyObject *o, int depth)
 {
-    int tag = tag_of(l, o);
+    int tag;
 
+    if (PyLong_CheckExact(o)) /* the most usual ones, so that no table of jumps is in their way */
+        return add_int(m, o);
+    tag = tag_of(l, o);
     switch (tag) {
     case PKG_NONE:
     case PKG_FALSE:
@@ -375,8 +378,6 @@ static int add_at(struct pkg_message *m, struct looking *l, PyObject *o, int dep
     case PKG_ELLIPSIS:
     case PKG_NOT_IMPLEMENTED:
         return add_raw(m, (enum pkg_tag)tag, NULL, 0);
-    case PKG_INT:
-        return add_int(m, o);
     case PKG_FLOAT:
         return add_float(m, o);
     case PKG_STR:
