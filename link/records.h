@@ -84,7 +84,7 @@ static inline void exti__link_unlist(struct link_table *t, uint32_t i)
 {
     struct link *l = &t->links[i];
 
-    if (!(l->state & LINK_REPLACED))
+    if (!(l->state & LINK_REPLACED) && !t->by_native.stale)
         take(&t->by_native, hash((uintptr_t)l->native), i);
     if ((l->state & LINK_HOST_FIRST) && !t->by_host.stale)
         take(&t->by_host, hash(l->host), i);

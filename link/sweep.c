@@ -20,22 +20,40 @@ static void sweep_young(struct exti_links *links)
     }
 }
 
-static void sweep_all(struct exti_links *links)
+/* Returns how many links end. */
+static uint32_t ask_all(struct exti_links *links)
 {
-    struct link_table *t = &links->table;
+    const struct link_table *t = &links->table;
+    uint32_t ending = 0;
 
-    exti__circles_take(links);
-    exti__link_moves_begin(t);
     for (uint32_t i = 0; i < t->end; i++) {
         struct link *l = &t->links[i];
 
         if (!exti__link_is_live(l))
             continue;
-        if ((l->state & LINK_STRONG) || links->o.marking.survives(links->o.user, &l->host))
+        if ((l->state & LINK_STRONG) || links->o.marking.survives(links->o.user, &l->host)) {
             l->state &= ~LINK_YOUNG;
-        else
-            exti__link_end(links, i);
+        } else {
+            l->state |= LINK_ENDS;
+            ending++;
+        }
     }
+    return ending;
+}
+
+static void sweep_all(struct exti_links *links)
+{
+    struct link_table *t = &links->table;
+    uint32_t ending;
+
+    exti__circles_take(links);
+    ending = ask_all(links);
+    exti__link_moves_begin(t, ending);
+    for (uint32_t i = 0; ending > 0; i++)
+        if ((t->links[i].state & (LINK_USED | LINK_ENDS)) == (LINK_USED | LINK_ENDS)) {
+            exti__link_end(links, i);
+            ending--;
+        }
     exti__link_moves_end(t);
     exti__collection_end(links);
     exti__repeat_undo_all(links); /* as natives that have lost their proxies may be revived */

@@ -47,11 +47,15 @@ static uint64_t hash_in(const struct link_table *t, const struct link_index *x, 
 
 static void fill(const struct link_table *t, struct link_index *x)
 {
+    uint32_t left = t->live;
+
     memset(x->slots, 0, (size_t)x->capacity * sizeof *x->slots);
     x->used = 0;
-    for (uint32_t i = 0; i < t->end; i++)
+    for (uint32_t i = 0; left > 0; i++) {
+        left -= (t->links[i].state & LINK_USED) != 0;
         if (is_in(t, x, i))
             put(x, hash_in(t, x, i), i);
+    }
 }
 
 static unsigned bits_for(uint32_t links)
@@ -148,16 +152,24 @@ void exti__link_moved(struct link_table *t, uint32_t i, exti_host_word host)
     l->host = host;
 }
 
-void exti__link_moves_begin(struct link_table *t)
+/* To find the slots of many is more work than to put the others into an empty index. */
+void exti__link_moves_begin(struct link_table *t, uint32_t ending)
 {
     t->by_host.stale = true;
+    t->by_native.stale = ending > t->live / 2;
+}
+
+static void refresh(const struct link_table *t, struct link_index *x)
+{
+    if (x->stale && x->capacity)
+        fill(t, x);
+    x->stale = false;
 }
 
 void exti__link_moves_end(struct link_table *t)
 {
-    t->by_host.stale = false;
-    if (t->by_host.capacity)
-        fill(t, &t->by_host);
+    refresh(t, &t->by_host);
+    refresh(t, &t->by_native);
 }
 
 size_t exti__link_table_memory(const struct link_table *t)

@@ -17,6 +17,7 @@
 #define LINK_YOUNG 8u   /* on the list of young ones */
 #define LINK_MARKER 16u /* a native that ends, and the host's word for nothing */
 #define LINK_DEAD 32u   /* no link any more: a native that waits to be taken */
+#define LINK_ENDS 32u   /* of a link: the sweep is about to end it */
 #define LINK_STRONG 64u
 #define LINK_REPLACED 128u /* the native has another proxy, and leads to that */
 #define LINK_LOOSE 256u    /* adds nothing to its native's count */
@@ -67,9 +68,9 @@ bool exti__link_make_slots(const struct link_table *t, struct link_index *x);
 
 /* The object has moved.  Cannot fail. */
 void exti__link_moved(struct link_table *t, uint32_t i, exti_host_word host);
-/* Many will: between the two their words are written into the records, links may end, and nothing
- * is looked up by an object. */
-void exti__link_moves_begin(struct link_table *t);
+/* Many will: between the two their words are written into the records, so many links end, and
+ * nothing is looked up. */
+void exti__link_moves_begin(struct link_table *t, uint32_t ending);
 void exti__link_moves_end(struct link_table *t);
 
 size_t exti__link_table_memory(const struct link_table *t);

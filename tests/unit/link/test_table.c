@@ -81,33 +81,50 @@ static void objects_that_move_are_found(void **state)
     exti__link_table_free(&t);
 }
 
-static void many_move_and_some_end(void **state)
+/* All move, and all but each `stays`th end, or, if that is negative, none but those. */
+static void move_and_end(int stays)
 {
+    const size_t nth = (size_t)(stays < 0 ? -stays : stays);
+    uint32_t at[MANY], ending = 0;
     struct link_table t;
 
-    (void)state;
+#define ENDS(i) (((i) % nth == 0) == (stays < 0))
     exti__link_table_begin(&t);
-    for (size_t i = 0; i < MANY; i++)
-        exti__link_add(&t, host_at(i), native_at(i), LINK_HOST_FIRST);
-    exti__link_moves_begin(&t);
     for (size_t i = 0; i < MANY; i++) {
-        const uint32_t at = exti__link_find_native(&t, native_at(i));
-
-        t.links[at].host = host_at(i + MANY);
-        if (i % 3 == 0) {
-            exti__link_unlist(&t, at);
-            exti__link_give_back(&t, at);
+        at[i] = exti__link_add(&t, host_at(i), native_at(i), LINK_HOST_FIRST);
+        ending += ENDS(i);
+    }
+    exti__link_moves_begin(&t, ending);
+    for (size_t i = 0; i < MANY; i++) {
+        t.links[at[i]].host = host_at(i + MANY);
+        if (ENDS(i)) {
+            exti__link_unlist(&t, at[i]);
+            exti__link_give_back(&t, at[i]);
         }
     }
     exti__link_moves_end(&t);
     for (size_t i = 0; i < MANY; i++) {
-        const uint32_t at = exti__link_find_native(&t, native_at(i));
+        const uint32_t expected = ENDS(i) ? NO_LINK : at[i];
 
-        assert_int_equal(at == NO_LINK, i % 3 == 0);
-        assert_int_equal(exti__link_find_host(&t, host_at(i + MANY)), at);
+        assert_int_equal(exti__link_find_native(&t, native_at(i)), expected);
+        assert_int_equal(exti__link_find_host(&t, host_at(i + MANY)), expected);
         assert_int_equal(exti__link_find_host(&t, host_at(i)), NO_LINK);
     }
     exti__link_table_free(&t);
+#undef ENDS
+}
+
+static void many_move_and_some_end(void **state)
+{
+    (void)state;
+    move_and_end(-3);
+}
+
+static void many_move_and_most_end(void **state)
+{
+    (void)state;
+    move_and_end(3);
+    move_and_end(MANY);
 }
 
 /* A proxy is not found by its object. */
@@ -123,7 +140,7 @@ static void some_are_by_native_alone(void **state)
     assert_int_equal(exti__link_find_host(&t, host_at(0)), NO_LINK);
     exti__link_moved(&t, at, host_at(1));
     assert_int_equal(t.links[at].host, host_at(1));
-    exti__link_moves_begin(&t);
+    exti__link_moves_begin(&t, 0);
     exti__link_moves_end(&t);
     exti__link_unlist(&t, at);
     assert_int_equal(exti__link_find_native(&t, native_at(0)), NO_LINK);
@@ -173,6 +190,7 @@ int main(void)
         cmocka_unit_test(links_come_and_go),
         cmocka_unit_test(objects_that_move_are_found),
         cmocka_unit_test(many_move_and_some_end),
+        cmocka_unit_test(many_move_and_most_end),
         cmocka_unit_test(some_are_by_native_alone),
         cmocka_unit_test(without_memory_nothing_changes),
         cmocka_unit_test(a_link_is_small),
