@@ -185,7 +185,8 @@ EXTI_API size_t exti_links_trace(struct exti_links *links, enum exti_links_part 
 EXTI_API void exti_link_marked(struct exti_links *links, const void *native);
 
 /* After the last trace: ends the links whose object does not survive and takes the base from the
- * natives' counts.  The others are told where their objects are now, and are old. */
+ * natives' counts.  The others are told where their objects are now, and are old.  What it calls of
+ * the host's looks nothing up in the table. */
 EXTI_API void exti_links_sweep(struct exti_links *links, enum exti_links_part part);
 
 /* ---- the border of a host that toggles ------------------------------------------------------- */

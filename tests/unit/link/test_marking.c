@@ -466,6 +466,37 @@ static void options_are_checked(void **state)
     exti_links_close(links);
 }
 
+/* Sweeps that end few, and that end most, for which the table has two ways; after each of them what
+ * is left is found, and nothing else. */
+static void links_are_found_after_a_sweep_that_ends(const size_t ending)
+{
+    enum { ALL = 100 };
+    static struct pair pairs[2 * ALL];
+    struct heap h;
+
+    heap_open(&h);
+    for (size_t i = 0; i < ALL; i++)
+        link_pair(&h, &pairs[i], i % 3 ? 0 : NATIVE);
+    for (size_t i = 0; i < ending; i++)
+        drop_root(&h, &pairs[i]);
+    heap_collect(&h, EXTI_LINKS_ALL);
+    assert_int_equal(links_of(&h), ALL - ending);
+    for (size_t i = ALL; i < ALL + ending; i++)
+        link_pair(&h, &pairs[i], 0);
+    for (size_t i = 0; i < ending; i++)
+        assert_int_equal(exti_link_to_host(h.links, &pairs[i].native), 0);
+    for (size_t i = ending; i < ALL + ending; i++)
+        assert_linked(&h, &pairs[i], object_of(&h, &pairs[i]), i < ALL && i % 3 == 0 ? NATIVE : 0);
+    heap_close(&h);
+}
+
+static void links_are_found_after_sweeps_of_few_and_of_many(void **state)
+{
+    (void)state;
+    for (size_t ending = 0; ending <= 100; ending += 10)
+        links_are_found_after_a_sweep_that_ends(ending);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -483,6 +514,7 @@ int main(void)
         cmocka_unit_test(a_native_that_ends_has_a_marker),
         cmocka_unit_test(a_dead_native_can_be_linked_again),
         cmocka_unit_test(a_second_link_is_refused),
+        cmocka_unit_test(links_are_found_after_sweeps_of_few_and_of_many),
         cmocka_unit_test(options_are_checked),
     };
 
