@@ -692,7 +692,7 @@ SAN_LIMITS ?= EXTI_PYTHON_LIMIT=1 EXTI_SCALE=20 EXTI_CORPUS_QUICK=1 EXTI_ROUNDS=
 THREAD_LIMITS ?= $(SAN_LIMITS) EXTI_STEP=20
 with_san = +@$(MAKE) --no-print-directory -k SAN=$(1) EXTI_LABEL=$(1)/ $(2)
 
-.PHONY: check-links check-link-machine check-python-links check-python-link-machine check-random check-threads-random check-san-core check-san-more check-san-rest check-san check-leaks check-threads coverage \
+.PHONY: check-proxies check-proxies-sanitized check-links check-link-machine check-python-links check-python-link-machine check-random check-threads-random check-san-core check-san-more check-san-rest check-san check-leaks check-threads coverage \
 	check-valgrind check-valgrind-core valgrind-unit valgrind-api valgrind-isolation valgrind-isolation-core valgrind-cli valgrind-runtime
 check-san-core: ## formats, loader and public header under the address and undefined-behaviour sanitizers
 	$(call with_san,address$(comma)undefined,$(SAN_LIMITS) check-unit check-api check-fuzz)
@@ -721,6 +721,13 @@ check-python-link-machine: export ASAN_OPTIONS := detect_leaks=0:$(ASAN_OPTIONS)
 check-python-link-machine: export TSAN_OPTIONS := ignore_noninstrumented_modules=1:$(TSAN_OPTIONS)
 check-python-link-machine: all $(B)/tests/python/test_link_machine
 	$(call run,python-links,$(B)/tests/python/test_link_machine)
+check-proxies: ## the Python package's tests of proxies under the thread sanitizer
+	$(call with_san,thread,check-proxies-sanitized)
+check-proxies-sanitized: export TEST_TIMEOUT ?= 7200
+check-proxies-sanitized: export TSAN_OPTIONS := ignore_noninstrumented_modules=1:$(TSAN_OPTIONS)
+check-proxies-sanitized: export SAN := $(SAN)
+check-proxies-sanitized: all
+	$(call run,proxies,tests/package/sanitized/test_proxies.sh)
 check-random: ## sixteen threads do anything with CPython contexts: 10 minutes under the thread sanitizer
 	$(call with_san,thread,EXTI_SECONDS=600 check-threads-random)
 check-threads-random: $(B)/tests/python/test_random
@@ -793,7 +800,7 @@ CHECK := check-san-core check-cli check-faults check-wine check-isolation check-
 CHECK_MORE := check-unit check-docs check-san-more check-arm64-core check-windows check-runtime-soaks check-runtime-semantics check-hosts \
 	check-suites check-packages check-pe-corpus \
 	check-macho-corpus check-macos check-corpus check-valgrind-core check-wheel
-CHECK_ALL := check-san check-links check-python-links check-random check-valgrind check-arm64 check-races check-package-soaks check-servers \
+CHECK_ALL := check-san check-links check-python-links check-proxies check-random check-valgrind check-arm64 check-races check-package-soaks check-servers \
 	$(filter-out check-san-core check-san-more check-valgrind-core check-arm64-core,$(CHECK) $(CHECK_MORE))
 
 .PHONY: check check-more check-all bench bench-python demo compile_commands.json format format-check help
