@@ -222,6 +222,16 @@ void pkg_core_release(struct pkg_entry *e)
     pthread_mutex_unlock(&entries_lock);
 }
 
+size_t pkg_core_count_users(const struct pkg_entry *e)
+{
+    size_t users;
+
+    pthread_mutex_lock(&entries_lock);
+    users = e->users;
+    pthread_mutex_unlock(&entries_lock);
+    return users;
+}
+
 /* ---- visits ---- */
 
 int pkg_core_begin_visit(struct pkg_visit *v, uint64_t id, struct exti_error *err)

@@ -83,6 +83,8 @@ struct pkg_core {
                  struct exti_error *err);
     int (*acquire)(struct pkg_entry **out, uint64_t id, struct exti_error *err);
     void (*release)(struct pkg_entry *entry);
+    /* How many have acquired it: calls, and who looks. */
+    size_t (*count_users)(const struct pkg_entry *entry);
     /* The same round a call, which SIGINT interrupts. */
     int (*begin_visit)(struct pkg_visit *visit, uint64_t id, struct exti_error *err);
     void (*end_visit)(struct pkg_visit *visit);
@@ -111,6 +113,7 @@ int pkg_core_close(uint64_t id, int wait, struct pkg_report *report, struct exti
                    struct exti_error *err);
 int pkg_core_acquire(struct pkg_entry **out, uint64_t id, struct exti_error *err);
 void pkg_core_release(struct pkg_entry *entry);
+size_t pkg_core_count_users(const struct pkg_entry *entry);
 int pkg_core_begin_visit(struct pkg_visit *visit, uint64_t id, struct exti_error *err);
 void pkg_core_end_visit(struct pkg_visit *visit);
 size_t pkg_core_list(uint64_t *ids, size_t room);

@@ -27,6 +27,7 @@ static const struct pkg_core own_core = {
     .close = pkg_output_close,
     .acquire = pkg_core_acquire,
     .release = pkg_core_release,
+    .count_users = pkg_core_count_users,
     .list = pkg_core_list,
     .call_main = pkg_answer_in_main,
     .begin_visit = pkg_interrupt_begin,
@@ -362,7 +363,7 @@ static PyObject *describe(PyObject *module, PyObject *args)
     (void)module;
     if (!e)
         return NULL;
-    result = Py_BuildValue("(ns)", (Py_ssize_t)e->users - 1,
+    result = Py_BuildValue("(ns)", (Py_ssize_t)pkg_state.core->count_users(e) - 1,
                            e->ctx ? exti_ctx_name(extipy_loader(e->ctx)) : "main");
     pkg_state.core->release(e);
     return result;
