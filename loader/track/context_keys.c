@@ -28,6 +28,7 @@ struct key {
 struct value {
     uintptr_t use; /* of the key, when it was set */
     void *data;
+    unsigned long detachings; /* until then */
 };
 
 /* Guards the keys; who only reads one needs no lock.  Taken with no lock of the library held; none
@@ -201,7 +202,7 @@ void *exti__ctx_key_get(pthread_key_t key)
     return k ? data_of(own_value(key - PTHREAD_KEYS_MAX), k) : NULL;
 }
 
-/* The context knows the threads that have a value. */
+/* The context knows the threads that have a value, but for those that are detached from it. */
 static bool note_value(const struct key *k, pthread_key_t key, bool set)
 {
     const struct exti_ctx *ctx = atomic_load(&k->ctx);
@@ -213,12 +214,14 @@ int exti__ctx_key_set(pthread_key_t key, const void *value)
 {
     const size_t i = key - PTHREAD_KEYS_MAX;
     const struct key *k = key_of(key);
+    const unsigned long detachings = exti__ctx_threads_detachings();
     struct value *v = k ? own_value(i) : NULL;
     int rc;
 
     if (!k)
         return EINVAL;
-    if (!data_of(v, k) != !value && !note_value(k, key, value != NULL))
+    if (!(value && data_of(v, k) && v->detachings == detachings) &&
+        !note_value(k, key, value != NULL))
         return ENOMEM;
     if (!v && !value)
         return 0;
@@ -226,7 +229,7 @@ int exti__ctx_key_set(pthread_key_t key, const void *value)
         v = make_own_value(i);
     rc = v ? arm() : ENOMEM;
     if (rc == 0)
-        *v = (struct value){atomic_load(&k->use), (void *)(uintptr_t)value};
+        *v = (struct value){atomic_load(&k->use), (void *)(uintptr_t)value, detachings};
     return rc;
 }
 
@@ -250,7 +253,7 @@ static void destroy_value(size_t i, struct value *v)
     v->data = NULL;
     destroy(data);
     exti__fork_lock(&lock);
-    k->destroying--;
+    k->destroying -= k->destroying > 0; /* not in a child that it has forked */
     exti__fork_unlock(&lock);
 }
 

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE /* syscall */
 #include "loader/track/context_threads.h"
 
+#include <stdatomic.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -46,6 +47,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
 static struct exti_ctx_thread *threads;
 static size_t count, sweep_at = 64;
+static atomic_ulong detachings;
 
 /* The context whose copy has started the thread; compared only. */
 static _Thread_local const struct exti_ctx *starter;
@@ -62,9 +64,16 @@ static void unlock_threads(void)
     exti__fork_unlock(&lock);
 }
 
+/* The thread has another number there. */
+static void unlock_in_child(void)
+{
+    atomic_fetch_add(&detachings, 1);
+    exti__fork_unlock(&lock);
+}
+
 static void install_thread_fork_handlers(void)
 {
-    pthread_atfork(lock_threads, unlock_threads, unlock_threads);
+    pthread_atfork(lock_threads, unlock_threads, unlock_in_child);
 }
 
 void exti__ctx_threads_survive_forks(void)
@@ -199,6 +208,11 @@ void exti__ctx_thread_leave(void *t)
 
 /* ---- what threads have of a context ---- */
 
+unsigned long exti__ctx_threads_detachings(void)
+{
+    return atomic_load(&detachings);
+}
+
 bool exti__ctx_thread_set_value(const struct exti_ctx *ctx, pthread_key_t key, bool set)
 {
     struct exti_ctx_thread **link;
@@ -256,6 +270,7 @@ void exti__ctx_thread_detached(const struct exti_ctx *ctx, uint64_t thread)
     const pid_t tid = thread ? (pid_t)thread : this_thread();
 
     exti__fork_lock(&lock);
+    atomic_fetch_add(&detachings, 1);
     for (struct exti_ctx_thread **link = &threads; *link;)
         if ((*link)->kind != STARTED && (*link)->ctx == ctx && (*link)->tid == tid)
             remove_thread(link);

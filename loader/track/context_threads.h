@@ -35,6 +35,10 @@ bool exti__ctx_thread_is_own(const struct exti_ctx *ctx);
  * memory. */
 bool exti__ctx_thread_set_value(const struct exti_ctx *ctx, pthread_key_t key, bool set);
 
+/* How often threads were detached from contexts.  Until that is another number, a value that is set
+ * again need not be told. */
+unsigned long exti__ctx_threads_detachings(void);
+
 /* The context has deleted the key: other threads that have a value there are inside the context. */
 void exti__ctx_thread_values_dropped(const struct exti_ctx *ctx, pthread_key_t key);
 

@@ -411,6 +411,48 @@ ISO_CASE(a_context_is_not_unloaded_under_a_destructor)
     pthread_join(v.thread, NULL);
 }
 
+/* A thread that has a value under a key, is detached, and has another one. */
+struct returner {
+    struct exti_ctx *ctx;
+    const struct calls *calls;
+    pthread_key_t key;
+    sem_t is_back, end;
+};
+
+static void *detach_and_return(void *arg)
+{
+    struct returner *r = arg;
+    struct exti_error err = {0};
+
+    want_int(r->calls->set(r->key, r), 0);
+    want_exti(exti_ctx_detach_thread(r->ctx, 0, &err), 0, &err);
+    want_int(r->calls->set(r->key, &r->key), 0);
+    sem_post(&r->is_back);
+    sem_wait(&r->end);
+    return NULL;
+}
+
+ISO_CASE(a_detached_thread_that_sets_a_value_again_is_inside)
+{
+    struct exti_ctx *ctx = iso_open("x");
+    const struct calls calls = calls_of(load_keys(ctx));
+    struct returner r = {.ctx = ctx, .calls = &calls};
+    struct close_report t;
+    pthread_t thread;
+
+    sem_init(&r.is_back, 0, 0);
+    sem_init(&r.end, 0, 0);
+    want_int(calls.create(&r.key, NULL), 0);
+    want_int(pthread_create(&thread, NULL, detach_and_return, &r), 0);
+    sem_wait(&r.is_back);
+    want_int(calls.delete(r.key), 0);
+    t = close_and_report(ctx);
+    want_int((long)t.count, 1);
+    want_text(t.text, "of the program is still in it");
+    sem_post(&r.end);
+    pthread_join(thread, NULL);
+}
+
 ISO_CASE(a_forked_child_has_the_values_of_its_thread)
 {
     struct exti_ctx *ctx = iso_open("x");
@@ -440,6 +482,7 @@ int main(void)
         cmocka_unit_test(random_calls_and_ends_of_threads_do_what_those_of_the_system_do),
         cmocka_unit_test(destructors_of_the_program_find_the_values_of_copies),
         cmocka_unit_test(a_context_is_not_unloaded_under_a_destructor),
+        cmocka_unit_test(a_detached_thread_that_sets_a_value_again_is_inside),
         cmocka_unit_test(a_forked_child_has_the_values_of_its_thread),
     };
 
