@@ -88,7 +88,8 @@ void bench_calls(const struct bench *b)
     } calls[] = {
         {"getenv of a variable", 1.1},  {"getenv of none", 1.1},
         {"write of a byte", 1.1},       {"localtime", 1.5},
-        {"raise, with a handler", 1.3},
+        {"raise, with a handler", 1.3}, {"pthread_getspecific", 2},
+        {"pthread_setspecific", 2},
     };
     struct exti_ctx_opts opts = {.size = sizeof opts, .api_library = b->api};
     char *path = path_in(b, "calls.so");

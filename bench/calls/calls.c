@@ -1,6 +1,7 @@
 /* What a copy and its original call many times: bench/calls.c loads both and compares. */
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -50,17 +51,30 @@ static void raise_signal(void)
     raise(SIGUSR1);
 }
 
+static pthread_key_t key;
+
+static void get_value(void)
+{
+    used += (uintptr_t)pthread_getspecific(key);
+}
+
+static void set_value(void)
+{
+    pthread_setspecific(key, &key);
+}
+
 /* Seconds of so many calls; `which`: in the order of the functions above. */
 double time_calls(int which, int count)
 {
     void (*const calls[])(void) = {get_variable, get_no_variable, write_byte, tell_time,
-                                   raise_signal};
+                                   raise_signal, get_value,       set_value};
     const struct sigaction act = {.sa_handler = on_signal};
     struct timespec from, to;
 
     if (!null) {
         null = open("/dev/null", O_WRONLY | O_CLOEXEC);
         sigaction(SIGUSR1, &act, NULL);
+        pthread_key_create(&key, NULL);
     }
     clock_gettime(CLOCK_MONOTONIC, &from);
     for (int i = 0; i < count; i++)
