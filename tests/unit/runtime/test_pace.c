@@ -48,7 +48,7 @@ static void start(struct worker *w, bool busy)
         continue;
 }
 
-static void stop(struct worker *w)
+static void end_work(struct worker *w)
 {
     w->stop = true;
     pyrt_gate_open(&w->gate);
@@ -95,10 +95,10 @@ static void a_thread_runs_waits_or_has_ended(void **state)
     start(&idle, false);
     assert_true(comes_to(busy.number, true));
     assert_true(comes_to(idle.number, false));
-    stop(&busy);
+    end_work(&busy);
     assert_false(pyrt_thread_runs(busy.number));
     assert_false(pyrt_thread_runs(NO_THREAD));
-    stop(&idle);
+    end_work(&idle);
 }
 
 static void nobody_waits_for_threads_that_wait_or_have_ended(void **state)
@@ -110,7 +110,7 @@ static void nobody_waits_for_threads_that_wait_or_have_ended(void **state)
     assert_true(comes_to(idle.number, false));
     assert_int_equal(times_asked(idle.number, 1000, 1), 2);
     assert_int_equal(times_asked(NO_THREAD, 1000, 1), 2);
-    stop(&idle);
+    end_work(&idle);
 }
 
 static void a_thread_that_runs_is_waited_for(void **state)
@@ -126,7 +126,7 @@ static void a_thread_that_runs_is_waited_for(void **state)
     assert_int_equal(times_asked(busy.number, 10, 1), 12);
     /* One that is about to run counts. */
     assert_int_equal(times_asked(0, 10, 1), 12);
-    stop(&busy);
+    end_work(&busy);
 }
 
 static void but_not_for_ever(void **state)
@@ -137,7 +137,7 @@ static void but_not_for_ever(void **state)
     skip_where_threads_take_turns();
     start(&busy, true);
     assert_in_range(times_asked(busy.number, 1000000, 1), 3, 1000);
-    stop(&busy);
+    end_work(&busy);
 }
 
 int main(void)
