@@ -859,7 +859,7 @@ analyze: compile_commands.json ## static analysis by cppcheck, clang-tidy and gc
 	    $(DEP_CFLAGS) $(JANSSON_CFLAGS) -c -o /dev/null {})
 
 help: ## this list
-	@awk -F':.*## ' '/^[a-z_.-]+:.*## / { printf "  %-22s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z0-9_.-]+:.*## / { printf "  %-22s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo '  Settings: V=1 WERROR=1 HARDEN= SAN=address,undefined|thread COV=1 CC= CFLAGS= CPPFLAGS= LDFLAGS='
 
 .PHONY: FORCE

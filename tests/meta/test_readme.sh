@@ -11,6 +11,10 @@ verdict() { # NAME, after the command it is about
     if [ $? = 0 ]; then echo "ok $1"; else echo "not ok $1"; fi
 }
 
+none_missing() { # in $missing, a line each
+    [ -z "$missing" ] || { echo "missing: $missing" && false; }
+}
+
 make -s --no-print-directory install DESTDIR="$tmp/stage" PREFIX=/opt/exti >"$tmp/log" 2>&1 ||
     cat "$tmp/log"
 stage=$tmp/stage/opt/exti
@@ -94,20 +98,21 @@ host_in_c jobs 'a job has ended: EXTI_OK
 a job has ended: EXTI_OK'
 
 commands=$(grep -oE '^extisolate [a-z]+' README.md | awk '{ print $2 }' | sort -u)
-for c in $commands; do
-    "$build/extisolate" help "$c" >/dev/null 2>&1 || { echo "no command $c"; false; } || break
-done && [ "$(wc -w <<<"$commands")" = 8 ]
+missing=$(for c in $commands; do "$build/extisolate" help "$c" >/dev/null 2>&1 || echo "command $c"; done)
+none_missing && [ "$(wc -w <<<"$commands")" = 8 ]
 verdict commands_exist
 
 make -s help >"$tmp/help"
-for t in $(grep -ohE '`?make [a-z]+(-[a-z]+)*' README.md CONTRIBUTING.md | awk '{ print $2 }' | sort -u); do
-    grep -qE "^ +$t " "$tmp/help" || { echo "no target $t"; false; } || break
-done
+missing=$(for t in $(grep -ohE '`?make [a-z]+(-[a-z0-9]+)*' README.md CONTRIBUTING.md | awk '{ print $2 }' | sort -u); do
+    grep -qE "^ +$t " "$tmp/help" || echo "target $t"
+done)
+none_missing
 verdict targets_exist
 
-for p in $(sed -nE 's/^\| `([^`]*)` .*/\1/p' README.md); do
-    [ -e "$p" ] || { echo "no $p"; false; } || break
-done
+missing=$(for p in $(sed -nE 's/^\| `([^`]*)` .*/\1/p' README.md); do
+    [ -e "$p" ] || echo "$p"
+done)
+none_missing
 verdict paths_exist
 
 man --warnings -l "$stage/share/man/man1/extisolate.1" >/dev/null 2>"$tmp/log" && [ ! -s "$tmp/log" ]
