@@ -65,24 +65,29 @@ static struct exti_module *load_keys(struct exti_ctx *ctx)
     return iso_load(ctx, in_tmp("keys.so"));
 }
 
-static struct calls calls_of(struct exti_module *m)
+static void *call_named(struct exti_module *m, const char *name, const char *suffix)
+{
+    return iso_sym(m, iso_text("%s%s", name, suffix));
+}
+
+static struct calls calls_with(struct exti_module *m, const char *suffix)
 {
     return (struct calls){
-        (int (*)(pthread_key_t *, void (*)(void *)))iso_sym(m, "create"),
-        (int (*)(pthread_key_t))iso_sym(m, "delete"),
-        (int (*)(pthread_key_t, const void *))iso_sym(m, "set"),
-        (void *(*)(pthread_key_t))iso_sym(m, "get"),
+        (int (*)(pthread_key_t *, void (*)(void *)))call_named(m, "create", suffix),
+        (int (*)(pthread_key_t))call_named(m, "delete", suffix),
+        (int (*)(pthread_key_t, const void *))call_named(m, "set", suffix),
+        (void *(*)(pthread_key_t))call_named(m, "get", suffix),
     };
+}
+
+static struct calls calls_of(struct exti_module *m)
+{
+    return calls_with(m, "");
 }
 
 static struct calls calls_c11_of(struct exti_module *m)
 {
-    return (struct calls){
-        (int (*)(pthread_key_t *, void (*)(void *)))iso_sym(m, "create_c11"),
-        (int (*)(pthread_key_t))iso_sym(m, "delete_c11"),
-        (int (*)(pthread_key_t, const void *))iso_sym(m, "set_c11"),
-        (void *(*)(pthread_key_t))iso_sym(m, "get_c11"),
-    };
+    return calls_with(m, "_c11");
 }
 
 /* ---- more than the system has ---------------------------------------------------------------- */
