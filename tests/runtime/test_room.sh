@@ -24,8 +24,12 @@ refused() { # NAME TEXT COMMAND...
 most=$(($(cat /proc/sys/vm/max_map_count) / 20))
 # shellcheck disable=SC2086
 {
-    refused too_many_mappings "run at most $most, or raise the limit: sysctl vm.max_map_count" \
-        $run --python $system --contexts $((most + 1)) -c "$begin"
+    if [ $most -lt 10000 ]; then # the most that --contexts takes
+        refused too_many_mappings "run at most $most, or raise the limit: sysctl vm.max_map_count" \
+            $run --python $system --contexts $((most + 1)) -c "$begin"
+    else
+        echo "skip too_many_mappings: this machine has mappings for $most contexts"
+    fi
     refused too_many_for_the_address_space 'bytes of address space, .* run at most [0-9]*, or .* ulimit -v' \
         bash -c 'ulimit -s 8192 -v 2000000 && exec "$@"' bash $run --python $system --contexts 300 -c "$begin"
     if cp "${run% run}" run && chmod 755 . run && setpriv --reuid 65534 --clear-groups ./run --version >err 2>&1; then
@@ -40,17 +44,15 @@ most=$(($(cat /proc/sys/vm/max_map_count) / 20))
     n=$((most / 8 + 1))
     if [ $n -gt 500 ]; then
         echo "skip packages_without_room_are_noted: this machine has room for them in $((n - 1)) contexts"
-        n=0
-    fi
-    [ $n = 0 ] || $run --python $system --contexts $n -c 'print("run")' >out 2>err
-    rc=$?
-    if [ $n = 0 ]; then
-        :
-    elif [ $rc = 0 ] && [ "$(grep -c '^run$' out)" = $n ] && [ "$(wc -l <err)" = 1 ] &&
-        grep -q "note: if each of $n contexts imports .* sysctl vm.max_map_count=$((n * 160)) makes room" err; then
-        ok packages_without_room_are_noted
     else
-        not_ok packages_without_room_are_noted "status $rc" "$(tail -n 5 out err)"
+        $run --python $system --contexts $n -c 'print("run")' >out 2>err
+        rc=$?
+        if [ $rc = 0 ] && [ "$(grep -c '^run$' out)" = $n ] && [ "$(wc -l <err)" = 1 ] &&
+            grep -q "note: if each of $n contexts imports .* sysctl vm.max_map_count=$((n * 160)) makes room" err; then
+            ok packages_without_room_are_noted
+        else
+            not_ok packages_without_room_are_noted "status $rc" "$(tail -n 5 out err)"
+        fi
     fi
     $run --python $system --contexts 2 -c 'print("run")' >out 2>err
     [ ! -s err ] && [ "$(wc -l <out)" = 2 ] && ok few_contexts_have_no_note || not_ok few_contexts_have_no_note "$(cat err)"
