@@ -31,19 +31,25 @@ struct value {
     unsigned long detachings; /* until then */
 };
 
-/* Guards the keys; who only reads one needs no lock.  Taken with no lock of the library held; none
- * is taken under it. */
+/* A thread's values. */
+struct values {
+    struct value **blocks; /* owned, as they are; each may be NULL */
+    size_t count;
+    struct values *next, **at; /* in a list; what points to it there */
+};
+
+/* Guards the keys and the lists; who only reads a key needs no lock.  Taken with no lock of the
+ * library held; none is taken under it. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct key *_Atomic chunks[CHUNKS];
 static size_t first_free; /* no key before it is free */
+static struct values *all;
+static struct values *left_behind; /* by a fork: those of threads that this process does not have */
 
-/* The calling thread's values. */
-static _Thread_local struct {
-    struct value **blocks; /* owned, as they are; each may be NULL */
-    size_t count;
-    bool armed;      /* the system calls end_thread when the thread ends */
-    unsigned rounds; /* so often it has called it */
-} own;
+static struct values none;
+static _Thread_local struct values *own = &none; /* owned, but for that */
+static _Thread_local bool armed;      /* the system calls end_thread when the thread ends */
+static _Thread_local unsigned rounds; /* so often it has called it */
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t end_key; /* of the system's */
@@ -136,58 +142,108 @@ int exti__ctx_key_delete(pthread_key_t key)
 
 static struct value *own_value(size_t i)
 {
-    struct value *block = i / VALUES_IN_BLOCK < own.count ? own.blocks[i / VALUES_IN_BLOCK] : NULL;
+    struct value *block =
+        i / VALUES_IN_BLOCK < own->count ? own->blocks[i / VALUES_IN_BLOCK] : NULL;
 
     return block ? &block[i % VALUES_IN_BLOCK] : NULL;
+}
+
+/* Of these lists; the lock is held. */
+static void put_in(struct values **list, struct values *v)
+{
+    v->next = *list;
+    v->at = list;
+    if (v->next)
+        v->next->at = &v->next;
+    *list = v;
+}
+
+static void take_out(struct values *v)
+{
+    *v->at = v->next;
+    if (v->next)
+        v->next->at = v->at;
+}
+
+/* It stays in its list until the blocks are freed: the thread may be one whose stack a leak checker
+ * looks at no more. */
+static void free_values(struct values *v)
+{
+    for (size_t i = 0; i < v->count; i++)
+        exti__free(v->blocks[i]);
+    exti__free(v->blocks);
+    take_out(v);
+    exti__free(v);
+}
+
+static void free_left_behind(void)
+{
+    while (left_behind)
+        free_values(left_behind);
+}
+
+/* The lock is held. */
+static bool make_own_values(void)
+{
+    struct values *v = own != &none ? own : exti__calloc(1, sizeof *v);
+
+    if (!v)
+        return false;
+    if (v == own)
+        return true;
+    free_left_behind();
+    put_in(&all, v);
+    own = v;
+    return true;
 }
 
 /* A signal handler may read the table meanwhile. */
 static bool grow_blocks(size_t count)
 {
-    struct value **grown = exti__calloc(count, sizeof *grown), **old = own.blocks;
+    struct value **grown = exti__calloc(count, sizeof *grown), **old = own->blocks;
 
     if (!grown)
         return false;
-    for (size_t i = 0; i < own.count; i++)
+    for (size_t i = 0; i < own->count; i++)
         grown[i] = old[i];
-    own.blocks = grown;
+    own->blocks = grown;
     atomic_signal_fence(memory_order_seq_cst);
-    own.count = count;
+    own->count = count;
     exti__free(old);
     return true;
 }
 
+/* All under the lock, so that no fork finds a block that nothing refers to yet. */
 static struct value *make_own_value(size_t i)
 {
     const size_t block = i / VALUES_IN_BLOCK;
 
-    if (block >= own.count && !grow_blocks(block + 1))
-        return NULL;
-    if (!own.blocks[block])
-        own.blocks[block] = exti__calloc(VALUES_IN_BLOCK, sizeof(struct value));
+    exti__fork_lock(&lock);
+    if (make_own_values() && (block < own->count || grow_blocks(block + 1)) && !own->blocks[block])
+        own->blocks[block] = exti__calloc(VALUES_IN_BLOCK, sizeof(struct value));
+    exti__fork_unlock(&lock);
     return own_value(i);
 }
 
 static void free_own_values(void)
 {
-    struct value **blocks = own.blocks;
-    const size_t count = own.count;
+    struct values *v = own;
 
-    own.count = 0;
-    atomic_signal_fence(memory_order_seq_cst);
-    own.blocks = NULL;
-    for (size_t i = 0; i < count; i++)
-        exti__free(blocks[i]);
-    exti__free(blocks);
+    own = &none;
+    if (v == &none)
+        return;
+    exti__fork_lock(&lock);
+    free_values(v);
+    exti__fork_unlock(&lock);
 }
 
 /* While the process exits, and the key is deleted, threads go on. */
 static int arm(void)
 {
-    int rc = own.armed ? 0 : pthread_setspecific(end_key, &own);
+    int rc = armed ? 0 : pthread_setspecific(end_key, own);
 
-    own.armed = rc != ENOMEM;
-    return own.armed ? 0 : rc;
+    armed = rc != ENOMEM;
+    return armed ? 0 : rc;
 }
 
 static void *data_of(const struct value *v, const struct key *k)
@@ -270,14 +326,14 @@ static void destroy_value(size_t i, struct value *v)
 static void end_thread(void *values)
 {
     (void)values;
-    own.armed = false;
-    for (size_t i = 0; i < own.count * VALUES_IN_BLOCK; i++) {
+    armed = false;
+    for (size_t i = 0; i < own->count * VALUES_IN_BLOCK; i++) {
         struct value *v = own_value(i);
 
         if (v && v->data)
             destroy_value(i, v);
     }
-    if (++own.rounds < ROUNDS)
+    if (++rounds < ROUNDS)
         arm();
     else
         free_own_values();
@@ -287,7 +343,7 @@ static void end_thread(void *values)
 
 void exti__ctx_keys_leave(const struct exti_ctx *ctx)
 {
-    for (size_t i = 0; i < own.count * VALUES_IN_BLOCK; i++) {
+    for (size_t i = 0; i < own->count * VALUES_IN_BLOCK; i++) {
         struct value *v = own_value(i);
 
         if (v && v->data && atomic_load(&key_at(i)->ctx) == ctx && atomic_load(&key_at(i)->destroy))
@@ -338,6 +394,7 @@ bool exti__ctx_keys_disarm(const struct exti_ctx *ctx, struct exti_error *findin
     bool run;
 
     exti__fork_lock(&lock);
+    free_left_behind();
     each_key(ctx, disarm_key);
     for (int ms = 0; (run = destructors_run(ctx)) && ms < PATIENCE_MS; ms++) {
         exti__fork_unlock(&lock);
@@ -380,13 +437,22 @@ static void unlock_keys(void)
     exti__fork_unlock(&lock);
 }
 
-/* Nor does it run a destructor there. */
+/* Those threads do not exist there, to run destructors or free their values; this frees none, as
+ * malloc may not work yet. */
 static void unlock_in_child(void)
 {
+    struct values *v, *next;
     struct key *k;
 
     for (size_t i = 0; (k = key_at(i)); i++)
         k->destroying = 0;
+    for (v = all; v; v = next) {
+        next = v->next;
+        if (v != own) {
+            take_out(v);
+            put_in(&left_behind, v);
+        }
+    }
     exti__fork_unlock(&lock);
 }
 
