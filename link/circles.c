@@ -23,7 +23,9 @@ static void end_link(struct exti_links *links, uint32_t i)
 
     links->o.natives.add(links->o.user, l->native, -exti__link_base(links, l));
     exti__link_unlist(&links->table, i);
-    if (!links->collection.others_live) /* else it is on the list of those that have died */
+    if (links->collection.others_live) /* it is on the list of those that have died */
+        links->table.links[i].state = 0;
+    else
         exti__link_give_back(&links->table, i);
 }
 

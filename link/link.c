@@ -104,37 +104,44 @@ int exti_links_info(const struct exti_links *links, struct exti_links_info *out)
 
 /* ---- links ----------------------------------------------------------------------------------- */
 
-static int add(struct exti_links *links, exti_host_word host, void *native, uint32_t state)
+static uint32_t young_bit(const struct exti_links *links)
 {
-    const bool young = exti__links_have_young(links);
-    struct link_table *t = &links->table;
-    const uint32_t i = exti__link_add(t, host, native, state | (young ? LINK_YOUNG : 0));
+    return exti__links_have_young(links) ? LINK_YOUNG : 0;
+}
 
-    if (i == NO_LINK)
-        return EXTI_E_NOMEM;
-    if (young) {
-        t->links[i].next = links->young;
+static void list_young(struct exti_links *links, uint32_t i)
+{
+    struct link *l = &links->table.links[i];
+
+    if (l->state & LINK_YOUNG) {
+        l->next = links->young;
         links->young = i;
         links->young_count++;
     }
-    return 0;
 }
 
 int exti_link_host(struct exti_links *links, exti_host_word object, void *shell, uint32_t flags)
 {
-    const struct link_table *t = &links->table;
-    uint32_t state = LINK_HOST_FIRST;
+    struct link_table *t = &links->table;
+    uint32_t state = LINK_HOST_FIRST | young_bit(links);
+    struct link_place by_native, by_host;
 
-    if (!object || !shell || exti__link_find_native(t, shell) != NO_LINK ||
-        exti__link_find_host(t, object) != NO_LINK)
-        return EXTI_E_ARG;
     if (flags == EXTI_LINK_LIGHT && links->o.light)
         state |= LINK_IS_LIGHT;
     else if (flags == EXTI_LINK_LOOSE && links->o.toggling.strengthen)
         state |= LINK_LOOSE;
     else if (flags)
         return EXTI_E_ARG;
-    return add(links, object, shell, state);
+    if (!object || !shell)
+        return EXTI_E_ARG;
+    if (!exti__link_make_room(t, state))
+        return EXTI_E_NOMEM;
+    by_native = exti__link_place_native(t, shell);
+    by_host = exti__link_place_host(t, object);
+    if (by_native.link != NO_LINK || by_host.link != NO_LINK)
+        return EXTI_E_ARG;
+    list_young(links, exti__link_add(t, object, shell, state, by_native.at, by_host.at));
+    return 0;
 }
 
 void exti_link_end(struct exti_links *links, const void *shell)
@@ -150,19 +157,25 @@ void exti_link_end(struct exti_links *links, const void *shell)
 int exti_link_native(struct exti_links *links, exti_host_word proxy, void *native)
 {
     struct link_table *t = &links->table;
-    const uint32_t former = exti__link_find_native(t, native);
-    int rc;
+    const uint32_t state = young_bit(links);
+    struct link_place by_native;
+    uint32_t former;
 
-    if (!proxy || !native ||
-        (former != NO_LINK && (!links->o.toggling.strengthen ||
-                               (t->links[former].state & (LINK_HOST_FIRST | LINK_MARKER)))))
+    if (!proxy || !native)
         return EXTI_E_ARG;
-    rc = add(links, proxy, native, 0);
-    if (!rc && former != NO_LINK) {
+    if (!exti__link_make_room(t, state))
+        return EXTI_E_NOMEM;
+    by_native = exti__link_place_native(t, native);
+    former = by_native.link;
+    if (former != NO_LINK && (!links->o.toggling.strengthen ||
+                              (t->links[former].state & (LINK_HOST_FIRST | LINK_MARKER))))
+        return EXTI_E_ARG;
+    list_young(links, exti__link_add(t, proxy, native, state, by_native.at, 0));
+    if (former != NO_LINK) {
         exti__repeat_undo(links, former); /* its references were the former proxy's to repeat */
-        exti__link_replace(t, former);
+        t->links[former].state |= LINK_REPLACED;
     }
-    return rc;
+    return 0;
 }
 
 void *exti_link_from_host(const struct exti_links *links, exti_host_word object)
@@ -197,9 +210,18 @@ void *exti_links_next_dead(struct exti_links *links)
 
 int exti_link_ending(struct exti_links *links, exti_host_word marker, void *native)
 {
-    if (!native || exti__link_find_native(&links->table, native) != NO_LINK)
+    struct link_table *t = &links->table;
+    struct link_place by_native;
+
+    if (!native)
         return EXTI_E_ARG;
-    return exti__link_add(&links->table, marker, native, LINK_MARKER) == NO_LINK ? EXTI_E_NOMEM : 0;
+    if (!exti__link_make_room(t, LINK_MARKER))
+        return EXTI_E_NOMEM;
+    by_native = exti__link_place_native(t, native);
+    if (by_native.link != NO_LINK)
+        return EXTI_E_ARG;
+    exti__link_add(t, marker, native, LINK_MARKER, by_native.at, 0);
+    return 0;
 }
 
 void exti_link_ended(struct exti_links *links, const void *native)

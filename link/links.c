@@ -1,35 +1,43 @@
 #include "link/links.h"
 #include "link/records.h"
 
-/* A dead native's record is kept to list it, so that no memory is needed in a collection. */
-static void add_dead(struct exti_links *links, uint32_t i)
+/* The native has a count of 1 from now on, for who takes it.  Its record is kept to list it, so
+ * that no memory is needed in a collection. */
+static void let_wait(struct exti_links *links, uint32_t i, int64_t base)
 {
     struct link *l = &links->table.links[i];
 
+    if (base != 1)
+        links->o.natives.add(links->o.user, l->native, 1 - base);
     l->state = LINK_DEAD;
     l->next = links->dead;
     links->dead = i;
     links->dead_count++;
 }
 
-void exti__link_end(struct exti_links *links, uint32_t i)
+/* `last`: nobody else refers to the native. */
+static void let_go(struct exti_links *links, uint32_t i, int64_t base, bool last)
 {
     const struct exti_natives *n = &links->o.natives;
+    const bool is_light = links->table.links[i].state & LINK_IS_LIGHT;
+    void *native = links->table.links[i].native;
+
+    if (base)
+        n->add(links->o.user, native, -base);
+    exti__link_give_back(&links->table, i);
+    if (last && is_light)
+        n->free_light(links->o.user, native);
+}
+
+void exti__link_end(struct exti_links *links, uint32_t i)
+{
     const struct link *l = &links->table.links[i];
-    void *native = l->native;
-    const uint32_t state = l->state;
     const int64_t base = exti__link_base(links, l);
-    const bool last = n->count(links->o.user, native) == base,
-               waits = last && !(state & (LINK_IS_LIGHT | LINK_LOOSE));
+    const bool last = links->o.natives.count(links->o.user, l->native) == base;
 
     exti__link_unlist(&links->table, i);
-    if (base != waits) /* one that waits has a count of 1 */
-        n->add(links->o.user, native, waits - base);
-    if (waits) {
-        add_dead(links, i);
-        return;
-    }
-    exti__link_give_back(&links->table, i);
-    if (last && (state & LINK_IS_LIGHT))
-        n->free_light(links->o.user, native);
+    if (last && !(l->state & (LINK_IS_LIGHT | LINK_LOOSE)))
+        let_wait(links, i, base);
+    else
+        let_go(links, i, base, last);
 }

@@ -52,9 +52,9 @@ struct exti_links {
 /* What the link adds to its native's count. */
 static inline int64_t exti__link_base(const struct exti_links *links, const struct link *l)
 {
-    if (l->state & LINK_LOOSE)
-        return 0;
-    return l->state & LINK_IS_LIGHT ? links->o.light : links->o.base;
+    if (!(l->state & (LINK_IS_LIGHT | LINK_LOOSE)))
+        return links->o.base;
+    return l->state & LINK_LOOSE ? 0 : links->o.light;
 }
 
 /* Ends the link.  Its native is freed if it is a light shell that nobody refers to, and waits as a

@@ -6,28 +6,64 @@
 
 /* ---- finding --------------------------------------------------------------------------------- */
 
-static inline uint32_t exti__link_find_native(const struct link_table *t, const void *native)
+static inline bool has_key(const struct link_table *t, uint32_t i, uintptr_t key, bool native)
 {
-    const struct link_index *x = &t->by_native;
-    const uint64_t h = hash((uintptr_t)native);
-    uint32_t slot, i;
+    return (native ? (uintptr_t)t->links[i].native : t->links[i].host) == key;
+}
+
+static inline uint32_t find(const struct link_table *t, uintptr_t key, bool native)
+{
+    const struct link_index *x = native ? &t->by_native : &t->by_host;
+    const uint64_t h = hash(key);
+    uint32_t slot;
 
     for (uint32_t at = first_slot(x, h); (slot = x->slots[at]) != EMPTY; at = next_slot(x, at))
-        if (has_hash(x, slot, h) && t->links[i = number_in(x, slot)].native == native)
-            return i;
+        if (has_hash(x, slot, h) && has_key(t, number_in(x, slot), key, native))
+            return number_in(x, slot);
     return NO_LINK;
+}
+
+static inline uint32_t exti__link_find_native(const struct link_table *t, const void *native)
+{
+    return find(t, (uintptr_t)native, true);
 }
 
 static inline uint32_t exti__link_find_host(const struct link_table *t, exti_host_word host)
 {
-    const struct link_index *x = &t->by_host;
-    const uint64_t h = hash(host);
-    uint32_t slot, i;
+    return find(t, host, false);
+}
 
-    for (uint32_t at = first_slot(x, h); (slot = x->slots[at]) != EMPTY; at = next_slot(x, at))
-        if (has_hash(x, slot, h) && t->links[i = number_in(x, slot)].host == host)
-            return i;
-    return NO_LINK;
+/* The slot in which a key is, or which a link with it would take, and the link. */
+struct link_place {
+    uint32_t at, link; /* NO_LINK: it is not there */
+};
+
+static inline struct link_place place(const struct link_table *t, uintptr_t key, bool native)
+{
+    const struct link_index *x = native ? &t->by_native : &t->by_host;
+    const uint64_t h = hash(key);
+    uint32_t slot, at, unused = UINT32_MAX;
+
+    for (at = first_slot(x, h); (slot = x->slots[at]) != EMPTY; at = next_slot(x, at)) {
+        if (has_hash(x, slot, h) && has_key(t, number_in(x, slot), key, native))
+            return (struct link_place){at, number_in(x, slot)};
+        if (slot == DELETED && unused == UINT32_MAX)
+            unused = at;
+    }
+    return (struct link_place){unused == UINT32_MAX ? at : unused, NO_LINK};
+}
+
+/* There must be room for one more; it is valid until anything changes. */
+static inline struct link_place exti__link_place_native(const struct link_table *t,
+                                                        const void *native)
+{
+    return place(t, (uintptr_t)native, true);
+}
+
+static inline struct link_place exti__link_place_host(const struct link_table *t,
+                                                      exti_host_word host)
+{
+    return place(t, host, false);
 }
 
 /* ---- making and ending ----------------------------------------------------------------------- */
@@ -52,43 +88,38 @@ static inline uint32_t take_record(struct link_table *t)
     return i;
 }
 
-/* Adds a record with these bits beside LINK_USED; by native, and by host if it is host first.
- * NO_LINK: without memory, and then nothing has changed. */
-static inline uint32_t exti__link_add(struct link_table *t, exti_host_word host, void *native,
-                                      uint32_t state)
+/* Room for one more with these bits.  False: without memory. */
+static inline bool exti__link_make_room(struct link_table *t, uint32_t state)
 {
-    uint32_t i;
+    return make_record(t) && make_room(t, &t->by_native) &&
+           (!(state & LINK_HOST_FIRST) || make_room(t, &t->by_host));
+}
 
-    if (!make_record(t) || !make_room(t, &t->by_native) ||
-        ((state & LINK_HOST_FIRST) && !make_room(t, &t->by_host)))
-        return NO_LINK;
-    i = take_record(t);
+/* Adds a record, for which there is room, with these bits beside LINK_USED: by native, where it may
+ * take the place of another one, and by host if it is host first. */
+static inline uint32_t exti__link_add(struct link_table *t, exti_host_word host, void *native,
+                                      uint32_t state, uint32_t native_at, uint32_t host_at)
+{
+    const uint32_t i = take_record(t);
+
     t->links[i] = (struct link){
         .host = host, .native = native, .state = state | LINK_USED, .next = NOT_LISTED};
     t->live++;
-    put(&t->by_native, hash((uintptr_t)native), i);
+    put_at(&t->by_native, native_at, hash((uintptr_t)native), i);
     if (state & LINK_HOST_FIRST)
-        put(&t->by_host, hash(host), i);
+        put_at(&t->by_host, host_at, hash(host), i);
     return i;
 }
 
-/* The native does not lead to this record any more. */
-static inline void exti__link_replace(struct link_table *t, uint32_t i)
-{
-    take(&t->by_native, hash((uintptr_t)t->links[i].native), i);
-    t->links[i].state |= LINK_REPLACED;
-}
-
-/* Takes the record from the indices; the caller has its number to use or to give back. */
+/* Takes the record from the indices; the caller says what it is from now on, or gives it back. */
 static inline void exti__link_unlist(struct link_table *t, uint32_t i)
 {
-    struct link *l = &t->links[i];
+    const struct link *l = &t->links[i];
 
     if (!(l->state & LINK_REPLACED) && !t->by_native.stale)
         take(&t->by_native, hash((uintptr_t)l->native), i);
     if ((l->state & LINK_HOST_FIRST) && !t->by_host.stale)
         take(&t->by_host, hash(l->host), i);
-    l->state = 0;
     t->live--;
 }
 

@@ -40,14 +40,20 @@ static inline uint32_t slot_of(const struct link_index *x, uint64_t h, uint32_t 
     return ((uint32_t)h >> x->bits << x->bits) | (i + FIRST);
 }
 
+/* Into a slot that is free, or was another link's with the same key. */
+static inline void put_at(struct link_index *x, uint32_t at, uint64_t h, uint32_t i)
+{
+    x->used += x->slots[at] == EMPTY;
+    x->slots[at] = slot_of(x, h, i);
+}
+
 static inline void put(struct link_index *x, uint64_t h, uint32_t i)
 {
     uint32_t at = first_slot(x, h);
 
     while (x->slots[at] > DELETED)
         at = next_slot(x, at);
-    x->used += x->slots[at] == EMPTY;
-    x->slots[at] = slot_of(x, h, i);
+    put_at(x, at, h, i);
 }
 
 static inline void take(struct link_index *x, uint64_t h, uint32_t i)

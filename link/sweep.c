@@ -20,40 +20,41 @@ static void sweep_young(struct exti_links *links)
     }
 }
 
-/* Returns how many links end. */
-static uint32_t ask_all(struct exti_links *links)
+/* Lists the links that end, and returns how many. */
+static uint32_t ask_all(struct exti_links *links, uint32_t *first)
 {
-    const struct link_table *t = &links->table;
-    uint32_t ending = 0;
+    struct link *const all = links->table.links;
+    const uint32_t end = links->table.end;
+    uint32_t ending = 0, *last = first;
 
-    for (uint32_t i = 0; i < t->end; i++) {
-        struct link *l = &t->links[i];
+    for (uint32_t i = 0; i < end; i++) {
+        struct link *l = &all[i];
 
         if (!exti__link_is_live(l))
             continue;
         if ((l->state & LINK_STRONG) || links->o.marking.survives(links->o.user, &l->host)) {
             l->state &= ~LINK_YOUNG;
         } else {
-            l->state |= LINK_ENDS;
+            *last = i;
+            last = &l->next;
             ending++;
         }
     }
+    *last = NO_LINK;
     return ending;
 }
 
 static void sweep_all(struct exti_links *links)
 {
     struct link_table *t = &links->table;
-    uint32_t ending;
+    uint32_t first, next;
 
     exti__circles_take(links);
-    ending = ask_all(links);
-    exti__link_moves_begin(t, ending);
-    for (uint32_t i = 0; ending > 0; i++)
-        if ((t->links[i].state & (LINK_USED | LINK_ENDS)) == (LINK_USED | LINK_ENDS)) {
-            exti__link_end(links, i);
-            ending--;
-        }
+    exti__link_moves_begin(t, ask_all(links, &first));
+    for (uint32_t i = first; i != NO_LINK; i = next) {
+        next = t->links[i].next;
+        exti__link_end(links, i);
+    }
     exti__link_moves_end(t);
     exti__collection_end(links);
     exti__repeat_undo_all(links); /* as natives that have lost their proxies may be revived */

@@ -17,7 +17,6 @@
 #define LINK_YOUNG 8u   /* on the list of young ones */
 #define LINK_MARKER 16u /* a native that ends, and the host's word for nothing */
 #define LINK_DEAD 32u   /* no link any more: a native that waits to be taken */
-#define LINK_ENDS 32u   /* of a link: the sweep is about to end it */
 #define LINK_STRONG 64u
 #define LINK_REPLACED 128u /* the native has another proxy, and leads to that */
 #define LINK_LOOSE 256u    /* adds nothing to its native's count */
@@ -31,8 +30,8 @@ struct link {
     exti_host_word host;
     void *native;
     uint32_t state;
-    /* On the list that it is on: of unused, young, strong or dead ones, or of those that are said
-     * to have died. */
+    /* On the list that it is on: of unused, young, strong or dead ones, of those that a sweep ends,
+     * or of those that are said to have died. */
     uint32_t next;
 };
 

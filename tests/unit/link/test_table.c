@@ -16,6 +16,20 @@ static exti_host_word host_at(size_t i)
     return 0x7f0000000000u + i * 64;
 }
 
+/* NO_LINK: without memory. */
+static uint32_t add(struct link_table *t, size_t i, uint32_t state)
+{
+    struct link_place by_native, by_host;
+
+    if (!exti__link_make_room(t, state))
+        return NO_LINK;
+    by_native = exti__link_place_native(t, native_at(i));
+    by_host = exti__link_place_host(t, host_at(i));
+    assert_int_equal(by_native.link, NO_LINK);
+    assert_int_equal(by_host.link, NO_LINK);
+    return exti__link_add(t, host_at(i), native_at(i), state, by_native.at, by_host.at);
+}
+
 static void assert_all_found(const struct link_table *t, const bool *there, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -50,8 +64,7 @@ static void links_come_and_go(void **state)
             exti__link_unlist(&t, at);
             exti__link_give_back(&t, at);
         } else {
-            assert_int_not_equal(exti__link_add(&t, host_at(i), native_at(i), LINK_HOST_FIRST),
-                                 NO_LINK);
+            assert_int_not_equal(add(&t, i, LINK_HOST_FIRST), NO_LINK);
         }
         there[i] = !there[i];
         if (n % 5000 == 0)
@@ -68,7 +81,7 @@ static void objects_that_move_are_found(void **state)
     (void)state;
     exti__link_table_begin(&t);
     for (size_t i = 0; i < MANY; i++)
-        exti__link_add(&t, host_at(i), native_at(i), LINK_HOST_FIRST);
+        add(&t, i, LINK_HOST_FIRST);
     /* Often enough for deleted slots to be swept out many times. */
     for (size_t round = 1; round < 40; round++)
         for (size_t i = 0; i < MANY; i++) {
@@ -91,7 +104,7 @@ static void move_and_end(int stays)
 #define ENDS(i) (((i) % nth == 0) == (stays < 0))
     exti__link_table_begin(&t);
     for (size_t i = 0; i < MANY; i++) {
-        at[i] = exti__link_add(&t, host_at(i), native_at(i), LINK_HOST_FIRST);
+        at[i] = add(&t, i, LINK_HOST_FIRST);
         ending += ENDS(i);
     }
     exti__link_moves_begin(&t, ending);
@@ -135,7 +148,7 @@ static void some_are_by_native_alone(void **state)
 
     (void)state;
     exti__link_table_begin(&t);
-    at = exti__link_add(&t, host_at(0), native_at(0), 0);
+    at = add(&t, 0, 0);
     assert_int_equal(exti__link_find_native(&t, native_at(0)), at);
     assert_int_equal(exti__link_find_host(&t, host_at(0)), NO_LINK);
     exti__link_moved(&t, at, host_at(1));
@@ -158,7 +171,7 @@ static void without_memory_nothing_changes(void **state)
     for (size_t i = 0; i < MANY; i++)
         for (long fails = 0; !there[i]; fails++) {
             exti__mem_fail_after(fails);
-            there[i] = exti__link_add(&t, host_at(i), native_at(i), LINK_HOST_FIRST) != NO_LINK;
+            there[i] = add(&t, i, LINK_HOST_FIRST) != NO_LINK;
             exti__mem_fail_after(-1);
             failed += !there[i];
             if (!there[i])
@@ -166,6 +179,28 @@ static void without_memory_nothing_changes(void **state)
         }
     assert_true(failed > 10);
     assert_all_found(&t, there, MANY);
+    exti__link_table_free(&t);
+}
+
+static void a_link_takes_the_place_of_another(void **state)
+{
+    struct link_table t;
+    struct link_place place;
+    uint32_t first, second;
+
+    (void)state;
+    exti__link_table_begin(&t);
+    first = add(&t, 0, 0);
+    assert_true(exti__link_make_room(&t, 0));
+    place = exti__link_place_native(&t, native_at(0));
+    assert_int_equal(place.link, first);
+    second = exti__link_add(&t, host_at(1), native_at(0), 0, place.at, 0);
+    t.links[first].state |= LINK_REPLACED;
+    assert_int_equal(exti__link_find_native(&t, native_at(0)), second);
+    exti__link_unlist(&t, first);
+    exti__link_give_back(&t, first);
+    assert_int_equal(exti__link_find_native(&t, native_at(0)), second);
+    assert_int_equal(t.by_native.used, 1);
     exti__link_table_free(&t);
 }
 
@@ -177,7 +212,7 @@ static void a_link_is_small(void **state)
     (void)state;
     exti__link_table_begin(&t);
     for (size_t i = 0; i < 1000000; i++) {
-        exti__link_add(&t, host_at(i), native_at(i), LINK_HOST_FIRST);
+        add(&t, i, LINK_HOST_FIRST);
         if (i % 1000 == 999)
             assert_true(exti__link_table_memory(&t) <= (i + 1) * 40 + 1024);
     }
@@ -193,6 +228,7 @@ int main(void)
         cmocka_unit_test(many_move_and_most_end),
         cmocka_unit_test(some_are_by_native_alone),
         cmocka_unit_test(without_memory_nothing_changes),
+        cmocka_unit_test(a_link_takes_the_place_of_another),
         cmocka_unit_test(a_link_is_small),
     };
 
