@@ -25,8 +25,6 @@ def resident():
         return int(f.read().split()[1]) * 4096
 
 
-
-
 def main(calls):
     found = [job for job in jobs.ALL if there(job)]
     expected = {job: [job(n) for n in range(200)] for job in found}
