@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 _numbers = itertools.count()
-
+_submit = ThreadPoolExecutor.submit  # as super() costs more
 
 _T = TypeVar("_T")
 
@@ -30,6 +30,10 @@ def _chunks(items: Iterator[_T], size: int) -> Iterator[tuple[_T, ...]]:
     """Give the items in tuples of so many; the last one may be shorter."""
     while chunk := tuple(itertools.islice(items, size)):
         yield chunk
+
+
+def _nothing() -> None:
+    """Do nothing."""
 
 
 class BrokenInterpreterPool(BrokenThreadPool):
@@ -164,10 +168,11 @@ class InterpreterPoolExecutor(ThreadPoolExecutor):
             self._workers.start,
         )
         self._workers.count = self._max_workers
+        self._call = self._workers.call
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         """Schedule a call in one of the interpreters; see Executor.submit."""
-        return super().submit(self._workers.call, fn, *args, **kwargs)
+        return _submit(self, self._call, fn, *args, **kwargs)
 
     def map(
         self,
@@ -206,8 +211,8 @@ class InterpreterPoolExecutor(ThreadPoolExecutor):
         )
 
     def _adjust_thread_count(self) -> None:
-        # Once all threads run, there is no need to ask whether one is idle.
-        if len(self._threads) < self._max_workers:
-            super()._adjust_thread_count()
-            if len(self._threads) == self._max_workers:
-                self._idle_semaphore = _Uncounted()
+        super()._adjust_thread_count()
+        if len(self._threads) == self._max_workers:
+            # Nobody asks whether one is idle from now on.
+            self._idle_semaphore = _Uncounted()
+            self._adjust_thread_count = _nothing  # type: ignore[method-assign]
