@@ -721,9 +721,11 @@ check-python-link-machine: export ASAN_OPTIONS := detect_leaks=0:$(ASAN_OPTIONS)
 check-python-link-machine: export TSAN_OPTIONS := ignore_noninstrumented_modules=1:$(TSAN_OPTIONS)
 check-python-link-machine: all $(B)/tests/python/test_link_machine
 	$(call run,python-links,$(B)/tests/python/test_link_machine)
-check-proxies: ## the Python package's tests of proxies under the thread sanitizer
+check-proxies: ## the Python package's tests of proxies under the address and the thread sanitizer
+	$(call with_san,address$(comma)undefined,PYTHONMALLOC=malloc check-proxies-sanitized)
 	$(call with_san,thread,check-proxies-sanitized)
 check-proxies-sanitized: export TEST_TIMEOUT ?= 7200
+check-proxies-sanitized: export ASAN_OPTIONS := detect_leaks=0:$(ASAN_OPTIONS)
 check-proxies-sanitized: export TSAN_OPTIONS := ignore_noninstrumented_modules=1:$(TSAN_OPTIONS)
 check-proxies-sanitized: export SAN := $(SAN)
 check-proxies-sanitized: all
