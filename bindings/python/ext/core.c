@@ -4,12 +4,15 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "bindings/python/ext/queues.h"
 
-/* The main interpreter comes first, and is never closed. */
+/* The main interpreter is never closed. */
 static struct pkg_entry main_entry = {.id = PKG_MAIN};
-static struct pkg_entry *entries = &main_entry;
+/* Lists by the remainder of the number, as each call looks for one of what may be a thousand. */
+#define LISTS 64
+static struct pkg_entry *entries[LISTS] = {[PKG_MAIN] = &main_entry};
 static uint64_t last_id = PKG_MAIN;
 static pthread_mutex_t entries_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t entries_changed = PTHREAD_COND_INITIALIZER;
@@ -71,6 +74,8 @@ void pkg_core_forked(void)
     visits = NULL;
     installation_lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
     main_entry = (struct pkg_entry){.id = PKG_MAIN};
+    memset(entries, 0, sizeof entries);
+    entries[PKG_MAIN] = &main_entry;
     pkg_queue_forked();
     pkg_core_heaps.lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
     pkg_core_heaps.collecting = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
@@ -81,7 +86,7 @@ void pkg_core_forked(void)
 /* With the lock held. */
 static struct pkg_entry *find_entry(uint64_t id)
 {
-    struct pkg_entry *e = entries;
+    struct pkg_entry *e = entries[id % LISTS];
 
     while (e && e->id != id)
         e = e->next;
@@ -114,11 +119,14 @@ static void set_output(struct extipy_opts *opts, extipy_output_fn output, struct
 /* Gives it a number unless it has one. */
 static void add_entry(struct pkg_entry *e)
 {
+    struct pkg_entry **list;
+
     pthread_mutex_lock(&entries_lock);
     if (!e->id)
         e->id = ++last_id;
-    e->next = main_entry.next;
-    main_entry.next = e;
+    list = &entries[e->id % LISTS];
+    e->next = *list;
+    *list = e;
     pthread_mutex_unlock(&entries_lock);
 }
 
@@ -349,7 +357,7 @@ static int may_close(const struct pkg_entry *e, uint64_t id, int wait, struct ex
 /* Takes an entry out of the list when nobody uses it any more. */
 static int remove_entry(struct pkg_entry **out, uint64_t id, int wait, struct exti_error *err)
 {
-    struct pkg_entry **link = &entries, *e;
+    struct pkg_entry **link = &entries[id % LISTS], *e;
     int rc;
 
     pthread_mutex_lock(&entries_lock);
@@ -392,13 +400,14 @@ size_t pkg_core_list(uint64_t *ids, size_t room)
     size_t n = 0;
 
     pthread_mutex_lock(&entries_lock);
-    for (const struct pkg_entry *e = entries; e; e = e->next) {
-        if (e->ctx && (!e->ready || e->closing))
-            continue;
-        if (n < room)
-            ids[n] = e->id;
-        n++;
-    }
+    for (size_t i = 0; i < LISTS; i++)
+        for (const struct pkg_entry *e = entries[i]; e; e = e->next) {
+            if (e->ctx && (!e->ready || e->closing))
+                continue;
+            if (n < room)
+                ids[n] = e->id;
+            n++;
+        }
     pthread_mutex_unlock(&entries_lock);
     return n;
 }

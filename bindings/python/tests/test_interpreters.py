@@ -175,6 +175,23 @@ def test_the_main_and_the_current_one_stay(interp):
         interp.call(work.close_other, interp.id)
 
 
+def test_one_is_found_among_many_numbers():
+    """The extension module finds them by the remainder of their number by 64."""
+    with extisolate.create() as first:
+        second = extisolate.create()
+        while (second.id - first.id) % 64:
+            second.close()
+            second = extisolate.create()
+        first.exec("import builtins; builtins.mine = 1")
+        second.exec("import builtins; builtins.mine = 2")
+        assert [interp.call(eval, "mine") for interp in (first, second, first)] == [1, 2, 1]
+        assert {first, second} < set(extisolate.list_all())
+        second.close()
+        assert first.call(eval, "mine") == 1
+        with pytest.raises(extisolate.InterpreterNotFoundError):
+            second.call(work.nothing)
+
+
 def test_a_running_one_is_not_closed(fresh):
     thread = fresh.call_in_thread(work.spin, 0.5)
     while not fresh.is_running():
