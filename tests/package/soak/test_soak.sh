@@ -1,7 +1,8 @@
 #!/bin/bash
 # Long use of the Python package: a pool of 4 that calls seven packages EXTI_CALLS times each, 10000 by default,
 # and EXTI_INTERPRETERS interpreters, 1000, one after the other, with torch, or numpy where there is none.  By the
-# system's CPython, and by those of Debian's next release with its packages.
+# system's CPython, by those of Debian's next release with its packages, and, with EXTI_ALL=1, by all others from 3.12
+# on, with PyPI's packages but for torch, which is too large.
 # shellcheck source=tests/package/lib.sh
 . "$(dirname "$0")/../lib.sh"
 export EXTISOLATE_BUILD=${EXTI_BUILD:-$root/build} OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
@@ -32,6 +33,24 @@ all_of() { # LABEL PYTHON
 has "$tmp/venv/bin/python" pyarrow || # the last for the numpy of Debian 12
     timeout 600 "$tmp/venv/bin/python" -m pip install -q --no-deps --only-binary :all: 'pyarrow<19' >"$tmp/log" 2>&1
 all_of "$(version $system)" "$tmp/venv/bin/python"
+
+others() {
+    local exe
+    [ -z "${EXTI_ALL:-}" ] || for exe in $(pythons); do
+        "$exe" -c 'import sys; sys.exit(sys.version_info < (3, 12))' && echo "$exe"
+    done
+}
+
+for exe in $(others); do
+    label=$(version "$exe")
+    venv=$tmp/venv-$label
+    "$exe" -m venv "$venv" && timeout 1200 "$venv/bin/python" -m pip install -q --only-binary :all: numpy scipy \
+        pandas pyarrow lxml scikit-learn cloudpickle "$tmp/dist"/*.whl >"$tmp/log" 2>&1 || {
+        echo "skip $label: packages cannot be had here: $(tail -n 1 "$tmp/log")"
+        continue
+    }
+    all_of "$label" "$venv/bin/python"
+done
 
 # Debian builds its packages for each of its CPythons, where they can be built.
 newer=$kept/newer-with-packages
