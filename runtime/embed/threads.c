@@ -251,12 +251,37 @@ static struct extipy_attachment *innermost(const struct record *r)
     return r->depth ? r->entries[r->depth - 1].at : r->native;
 }
 
+/* The context has been closed, and its finalisation has ended the thread's state. */
+static int is_over(struct extipy_attachment *at)
+{
+    int detached;
+
+    pthread_mutex_lock(&at->ctx->lock);
+    detached = !at->native && !at->main && !at->thread;
+    pthread_mutex_unlock(&at->ctx->lock);
+    return detached;
+}
+
+/* A thread may outlive any number of contexts. */
+static void drop_those_over(struct record *r)
+{
+    struct extipy_attachment *at, *next;
+
+    for (at = r->attachments; at; at = next) {
+        next = at->next;
+        if (is_over(at))
+            drop_attachment(r, at);
+    }
+}
+
 /* Makes a thread state. */
 static int attach(struct extipy_attachment **out, struct record *r, struct extipy_ctx *c,
                   struct exti_error *err)
 {
-    struct extipy_attachment *at = new_attachment(r, c);
+    struct extipy_attachment *at;
 
+    drop_those_over(r);
+    at = new_attachment(r, c);
     if (at)
         at->state = c->calls.PyThreadState_New(c->calls.PyInterpreterState_Main());
     if (!at || !at->state) {

@@ -2,6 +2,7 @@
 #include "tests/python/support/host.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
@@ -389,6 +390,57 @@ static void closing_tells_who_has_not_detached(void **state)
     assert_int_equal(threads, 0);
 }
 
+#ifdef __GLIBC__ /* which counts what malloc gives */
+static int detaches;
+
+static void *attach_to_each(void *arg)
+{
+    (void)arg;
+    while (wait_for(&arrived) == 0 && ctx[0]) {
+        enter(0);
+        leave(0);
+        if (detaches)
+            must(extipy_detach(ctx[0], NULL));
+        sem_post(&go_on);
+    }
+    return NULL;
+}
+
+/* How much of a closed context is left for each that a thread has been in. */
+static double left_by_each(int detached, int rounds)
+{
+    size_t before = 0;
+    pthread_t other;
+
+    detaches = detached;
+    sem_init(&arrived, 0, 0);
+    sem_init(&go_on, 0, 0);
+    start(&other, attach_to_each, NULL);
+    for (int i = -5; i < rounds; i++) {
+        if (i == 0)
+            before = mallinfo2().uordblks;
+        open_all(1);
+        sem_post(&arrived);
+        assert_int_equal(wait_for(&go_on), 0);
+        assert_int_equal(extipy_close(ctx[0], NULL, NULL, NULL, NULL), 0);
+    }
+    before = mallinfo2().uordblks - before;
+    ctx[0] = NULL;
+    sem_post(&arrived);
+    join(other);
+    return (double)(ptrdiff_t)before / rounds;
+}
+
+static void a_thread_that_stays_keeps_nothing_of_closed_contexts(void **state)
+{
+    const double detached = left_by_each(1, 20), attached = left_by_each(0, 20);
+
+    (void)state;
+    print_message("%.0f and %.0f bytes are left by each\n", detached, attached);
+    assert_true(attached < detached + 256);
+}
+#endif
+
 static atomic_int sleeps;
 
 /* In the place of the C library's, for the library under test too. */
@@ -536,6 +588,9 @@ int main(void)
         exti_test(a_thread_that_ends_is_detached),
         exti_test(a_thread_that_ends_inside_holds_nobody_up),
         exti_test(closing_tells_who_has_not_detached),
+#ifdef __GLIBC__
+        exti_test(a_thread_that_stays_keeps_nothing_of_closed_contexts),
+#endif
         exti_test(closing_does_not_wait_for_the_programs_threads),
         exti_test(closing_waits_for_who_is_inside),
         exti_test(closing_while_eight_threads_call),
