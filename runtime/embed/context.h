@@ -83,6 +83,7 @@ struct extipy_ctx {
     size_t leaving;                        /* likewise, that have ended it, and run nothing of it */
     size_t attached;                       /* threads that have a thread state */
     struct extipy_attachment *attachments; /* theirs */
+    size_t detaching;                      /* threads that tell the loader that they have none */
     struct extipy_object *objects, *released;
     struct exti_links *links; /* of handles and their objects; guarded by the GIL */
     size_t buffers;           /* of its memory, that the program or other contexts have */

@@ -85,16 +85,29 @@ static void list_there(struct extipy_attachment *at)
     pthread_mutex_unlock(&c->lock);
 }
 
+/* The thread is not in the context any more, of which the loader is told unless whoever closes the
+ * context has done that. */
 static void unlist_there(struct extipy_attachment *at)
 {
-    struct extipy_attachment **link = &at->ctx->attachments;
+    struct extipy_ctx *c = at->ctx;
+    struct extipy_attachment **link = &c->attachments;
+    uint64_t thread;
 
-    pthread_mutex_lock(&at->ctx->lock);
+    pthread_mutex_lock(&c->lock);
     while (*link && *link != at)
         link = &(*link)->next_there;
     if (*link)
         *link = at->next_there;
-    pthread_mutex_unlock(&at->ctx->lock);
+    thread = at->thread;
+    c->detaching += thread != 0;
+    pthread_mutex_unlock(&c->lock);
+    if (!thread)
+        return;
+    exti_ctx_detach_thread(c->loader, thread, NULL);
+    pthread_mutex_lock(&c->lock);
+    c->detaching--;
+    pthread_cond_broadcast(&c->changed);
+    pthread_mutex_unlock(&c->lock);
 }
 
 static void free_attachment(struct extipy_attachment *at)
@@ -117,7 +130,6 @@ static void end_state(struct extipy_attachment *at)
     c->calls.PyThreadState_Clear(at->state);
     c->calls.PyThreadState_DeleteCurrent();
     exti_ctx_leave(outside);
-    exti_ctx_detach_thread(c->loader, 0, NULL);
     extipy__context_end_visit(c, 1);
 }
 
@@ -380,8 +392,8 @@ int extipy_detach(struct extipy_ctx *c, struct exti_error *err)
         return 0;
     paused = let_go(innermost(r));
     end_state(at);
-    take_gil(paused);
     drop_attachment(r, at);
+    take_gil(paused);
     return 0;
 }
 
@@ -405,6 +417,10 @@ void extipy__threads_detach_all(struct extipy_ctx *c)
         if (thread)
             exti_ctx_detach_thread(c->loader, thread, NULL);
     }
+    pthread_mutex_lock(&c->lock);
+    while (c->detaching)
+        pthread_cond_wait(&c->changed, &c->lock);
+    pthread_mutex_unlock(&c->lock);
 }
 
 size_t extipy__threads_depth(void)

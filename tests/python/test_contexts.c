@@ -1,6 +1,8 @@
 /* Contexts are found, opened and closed through the public header. */
 #include "tests/python/support/host.h"
 
+#include <pthread.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -302,6 +304,57 @@ static long resident_kb(void)
 }
 
 /* CPython itself leaves 9 MB behind. */
+static struct extipy_ctx *closing;
+static sem_t arrived, go_on;
+
+static void *attach_and_detach(void *arg)
+{
+    (void)arg;
+    host_must(extipy_enter(closing, NULL));
+    host_must(extipy_leave(closing, NULL));
+    sem_post(&arrived);
+    sem_wait(&go_on);
+    host_must(extipy_detach(closing, NULL));
+    sem_post(&arrived);
+    sem_wait(&go_on); /* one that has ended holds nothing */
+    return NULL;
+}
+
+static void *close_it(void *mapped)
+{
+    struct extipy_closed closed = {.size = sizeof closed};
+
+    host_must(extipy_close(closing, NULL, NULL, &closed, NULL));
+    *(size_t *)mapped = closed.mapped;
+    return NULL;
+}
+
+/* Python's finalisation ends the thread's state then. */
+static void a_thread_may_detach_while_the_context_is_finalised(void **state)
+{
+    pthread_t other, closer;
+    size_t mapped = 1;
+
+    (void)state;
+    sem_init(&arrived, 0, 0);
+    sem_init(&go_on, 0, 0);
+    closing = host_open();
+    host_define_block(closing);
+    host_run(closing, "import atexit\natexit.register(block, 1)");
+    assert_int_equal(extipy_detach(closing, NULL), 0);
+    assert_int_equal(pthread_create(&other, NULL, attach_and_detach, NULL), 0);
+    sem_wait(&arrived);
+    assert_int_equal(pthread_create(&closer, NULL, close_it, &mapped), 0);
+    host_await_blocked();
+    sem_post(&go_on);
+    sem_wait(&arrived);
+    host_unblock();
+    assert_int_equal(pthread_join(closer, NULL), 0);
+    sem_post(&go_on);
+    assert_int_equal(pthread_join(other, NULL), 0);
+    assert_int_equal(mapped, 0);
+}
+
 static void memory_is_given_back(void **state)
 {
     long before = 0;
@@ -350,6 +403,7 @@ int main(void)
         exti_test(a_start_that_python_code_breaks_says_where),
         exti_test(signals_are_the_programs),
         exti_test(the_end_is_pythons),
+        exti_test(a_thread_may_detach_while_the_context_is_finalised),
         exti_test(memory_is_given_back),
         exti_test(codes_have_names),
     };
