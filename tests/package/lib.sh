@@ -24,15 +24,21 @@ results() { # LABEL LOG
     grep -q ' FAILED\| ERROR' "$2" && sed 's/^/    /' "$2" | tail -n 80
 }
 
-# For a CPython without pip: the packages for its version, by the system's pip, and the wheel as it is.
+# Wheels for a CPython without pip, by the system's.
+fetch_for() { # VERSION FOLDER PACKAGE...
+    local v=$1 folder=$2
+    shift 2
+    timeout 600 "$system" -m pip install -q --retries 1 --target "$folder" --python-version "$v" --implementation cp \
+        --abi "cp${v/./}" --abi abi3 --abi none --platform "manylinux_2_28_$(uname -m)" \
+        --platform "manylinux2014_$(uname -m)" --only-binary :all: --ignore-requires-python "$@"
+}
+
+# For such a CPython: the packages for its version, and the wheel as it is.
 unpack_for() { # PYTHON LABEL VENV WHEEL
-    local site v=${2%.*}
+    local site
     "$1" -m venv --clear --without-pip "$3" || return
     site=$("$3/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
-    timeout 600 "$system" -m pip install -q --retries 1 --target "$site" --python-version "$v" --implementation cp \
-        --abi "cp${v/./}" --abi abi3 --abi none --platform "manylinux_2_28_$(uname -m)" \
-        --platform "manylinux2014_$(uname -m)" --only-binary :all: --ignore-requires-python pytest numpy cloudpickle joblib \
-        tqdm || return
+    fetch_for "${2%.*}" "$site" pytest numpy cloudpickle joblib tqdm || return
     "$system" -m zipfile -e "$4" "$site" && chmod +x "$site/extisolate/bin/extisolate"
 }
 

@@ -52,20 +52,24 @@ for exe in $(others); do
     all_of "$label" "$venv/bin/python"
 done
 
-# Debian builds its packages for each of its CPythons, where they can be built.
+# Debian builds its packages for each of its CPythons, where they can be built; else PyPI may have them.
 newer=$kept/newer-with-packages
 newer_extra=(python3-numpy python3-scipy python3-pandas python3-pyarrow python3-lxml python3-torch python3-sklearn)
 mkdir "$tmp/site" && "$system" -m zipfile -e "$tmp/dist"/*.whl "$tmp/site" &&
     chmod +x "$tmp/site/extisolate/bin/extisolate"
 for exe in $(newer_pythons); do
     libraries=$newer/usr/lib/$(uname -m)-linux-gnu
+    label=$(version "$exe")
     cat >"$tmp/python" <<EOF
 #!$system
 import os, sys
 os.environ["LD_LIBRARY_PATH"] = "$libraries:$libraries/blas:$libraries/lapack:$newer/usr/lib"
-os.environ["PYTHONPATH"] = "$tmp/site:$newer/usr/lib/python3/dist-packages"
+os.environ["PYTHONPATH"] = "$tmp/site:$tmp/site-$label:$newer/usr/lib/python3/dist-packages"
 os.execv("$exe", ["$exe", *sys.argv[1:]])
 EOF
     chmod +x "$tmp/python"
-    all_of "$(version "$exe")" "$tmp/python"
+    for module in pandas pyarrow lxml.etree; do
+        has "$tmp/python" $module || fetch_for "${label%.*}" "$tmp/site-$label" --no-deps ${module%.*} >"$tmp/log" 2>&1
+    done
+    all_of "$label" "$tmp/python"
 done
