@@ -263,13 +263,14 @@ static struct extipy_attachment *innermost(const struct record *r)
     return r->depth ? r->entries[r->depth - 1].at : r->native;
 }
 
-/* The context has been closed, and its finalisation has ended the thread's state. */
+/* The context has been closed, and its finalisation has ended the thread's state.  A thread that is
+ * inside one that has exited has still to leave it. */
 static int is_over(struct extipy_attachment *at)
 {
     int detached;
 
     pthread_mutex_lock(&at->ctx->lock);
-    detached = !at->native && !at->main && !at->thread;
+    detached = !at->native && !at->main && !at->entries && !at->thread;
     pthread_mutex_unlock(&at->ctx->lock);
     return detached;
 }
