@@ -15,6 +15,7 @@
 #include "loader/load/unload.h"
 #include "loader/process/constructors.h"
 #include "loader/process/dl.h"
+#include "loader/process/fork_guard.h"
 #include "loader/process/linkmap_path.h"
 #include "loader/process/original_pages.h"
 #include "loader/track/address_map.h"
@@ -282,9 +283,8 @@ static int open_place(struct exti_ctx *ctx, struct exti_opening *o, size_t at,
 }
 
 /* Opening the first copy makes the system's loader open all; the others only need a handle each. */
-static int open_copies(struct exti_ctx *ctx, struct exti_opening *o, struct exti_error *err)
+static int open_with_code(struct exti_ctx *ctx, struct exti_opening *o, struct exti_error *err)
 {
-    const struct exti_loaded *api;
     int rc = 0;
 
     for (size_t i = 0; i < o->ordered && NEEDS_FIRST; i++)
@@ -297,6 +297,17 @@ static int open_copies(struct exti_ctx *ctx, struct exti_opening *o, struct exti
     for (size_t i = 0; i < o->set.count && !rc; i++)
         if (o->places[i].fresh && (rc = map_original(o->places[i].m, &o->set.copies[i], err)))
             exti__error_file(err, o->set.copies[i].source);
+    return rc;
+}
+
+static int open_copies(struct exti_ctx *ctx, struct exti_opening *o, struct exti_error *err)
+{
+    const struct exti_loaded *api;
+    int rc;
+
+    exti__fork_guard_begin_mapping();
+    rc = open_with_code(ctx, o, err);
+    exti__fork_guard_end_mapping();
     if (rc)
         return rc;
     api = ctx->api ? &ctx->api->lib : &o->places[0].m->lib;

@@ -1,16 +1,21 @@
 #include "loader/process/fork_guard.h"
 
+#include <errno.h>
 #include <pthread.h>
+#include <stdlib.h>
 #include <time.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
-static unsigned inside; /* threads that open or close a library */
-static bool forking;
+static unsigned inside;  /* threads that open or close a library */
+static unsigned mapping; /* those whose copies' code is not there yet */
+static bool forking, ending;
+static pthread_t ender; /* who ends the process */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static int install_error;
 
 static _Thread_local volatile unsigned depth; /* of this thread's calls, and its forks */
+static _Thread_local unsigned own_mappings;
 
 #define PATIENCE_S 5
 
@@ -49,15 +54,36 @@ static void in_parent(void)
 static void in_child(void)
 {
     forking = false;
+    ending = false;
     inside = depth > 1;
+    mapping = own_mappings > 0;
     pthread_cond_init(&changed, NULL);
     pthread_mutex_unlock(&lock);
     depth--;
 }
 
+/* Handlers of a program that come later may wait for threads that begin to map a copy, so these do
+ * not wait for ever, either.  In a signal handler the lock may be this thread's. */
+static void before_end(void)
+{
+    const struct timespec end = exti__fork_patience_end();
+    int rc = 0;
+
+    if (depth || own_mappings)
+        return;
+    pthread_mutex_lock(&lock);
+    ending = true;
+    ender = pthread_self();
+    while (mapping && !rc)
+        rc = pthread_cond_timedwait(&changed, &lock, &end);
+    pthread_mutex_unlock(&lock);
+}
+
 static void install(void)
 {
     install_error = pthread_atfork(before_fork, in_parent, in_child);
+    if (!install_error && atexit(before_end))
+        install_error = ENOMEM;
 }
 
 int exti__fork_guard_install(void)
@@ -87,6 +113,32 @@ void exti__fork_guard_leave(void)
         pthread_mutex_unlock(&lock);
     }
     depth--;
+}
+
+void exti__fork_guard_begin_mapping(void)
+{
+    const struct timespec end = exti__fork_patience_end();
+    int rc = 0;
+
+    if (!own_mappings++) {
+        pthread_mutex_lock(&lock);
+        while (ending && !pthread_equal(ender, pthread_self()) && !rc)
+            rc = pthread_cond_timedwait(&changed, &lock, &end);
+        mapping++;
+        pthread_mutex_unlock(&lock);
+    }
+    exti__fork_guard_enter();
+}
+
+void exti__fork_guard_end_mapping(void)
+{
+    exti__fork_guard_leave();
+    if (--own_mappings)
+        return;
+    pthread_mutex_lock(&lock);
+    mapping--;
+    pthread_cond_broadcast(&changed);
+    pthread_mutex_unlock(&lock);
 }
 
 bool exti__fork_guard_is_entered(void)
