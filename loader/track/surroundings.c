@@ -156,9 +156,9 @@ struct exti_surroundings *exti__surroundings_enter(struct exti_surroundings *s)
 {
     struct exti_surroundings *before = entered;
 
+    entered = s;
     give_locale(locale_of(s));
     exti__directory_enter(s ? s->directory : NULL);
-    entered = s;
     return before;
 }
 

@@ -28,17 +28,38 @@ static int adopt_thread(void)
     return done ? 0 : -1;
 }
 
+static PyObject *call_with_tuple(PyObject *function, const struct pkg_message *given)
+{
+    PyObject *args = pkg_read(given), *result = NULL;
+
+    if (args)
+        result = PyObject_CallObject(function, args);
+    Py_XDECREF(args);
+    return result;
+}
+
+/* Few arguments need no tuple. */
+static PyObject *call_with(PyObject *function, const struct pkg_message *given)
+{
+    PyObject *few[PKG_FEW] = {NULL}, *result = NULL;
+    int rc = pkg_read_few(given, few);
+
+    if (rc == 0)
+        return call_with_tuple(function, given);
+    if (rc > 0)
+        result = PyObject_CallFunctionObjArgs(function, few[0], few[1], few[2], NULL);
+    for (int i = 0; i < PKG_FEW && few[i]; i++)
+        Py_DECREF(few[i]);
+    return result;
+}
+
 static PyObject *call_target(const struct pkg_call *call)
 {
-    PyObject *function, *args = NULL, *result = NULL;
+    PyObject *function = pkg_target_find(call->target, call->hash), *result = NULL;
 
-    if (call->given.length && !(args = pkg_read(&call->given)))
-        return NULL;
-    function = pkg_target_find(call->target, call->hash);
     if (function)
-        result = PyObject_CallObject(function, args);
+        result = call_with(function, &call->given);
     Py_XDECREF(function);
-    Py_XDECREF(args);
     return result;
 }
 
@@ -84,7 +105,7 @@ static PyObject *named_of(PyObject *given, PyObject *names)
     return named;
 }
 
-static PyObject *invoke(PyObject *function, PyObject *first, PyObject *given)
+static PyObject *invoke_read(PyObject *function, PyObject *first, PyObject *given)
 {
     PyObject *names = PyTuple_GetItem(given, 0), *args, *named = NULL, *result = NULL;
     const int has_names = names != Py_None;
@@ -96,6 +117,16 @@ static PyObject *invoke(PyObject *function, PyObject *first, PyObject *given)
         result = PyObject_Call(function, args, named);
     Py_XDECREF(args);
     Py_XDECREF(named);
+    return result;
+}
+
+static PyObject *invoke(PyObject *function, PyObject *first, const struct pkg_message *message)
+{
+    PyObject *given = pkg_read(message), *result = NULL;
+
+    if (given)
+        result = invoke_read(function, first, given);
+    Py_XDECREF(given);
     return result;
 }
 
@@ -120,17 +151,27 @@ static PyObject *memory_of(PyObject *object)
     return NULL;
 }
 
-static PyObject *operate(const struct pkg_call *call, PyObject *object, PyObject *given)
+static PyObject *get_attribute(const struct pkg_call *call, PyObject *object)
+{
+    PyObject *name = pkg_names_find(call->name, call->name_length, call->hash), *found = NULL;
+
+    if (name)
+        found = PyObject_GetAttr(object, name);
+    Py_XDECREF(name);
+    return found;
+}
+
+static PyObject *operate(const struct pkg_call *call, PyObject *object)
 {
     switch (call->op) {
     case PKG_OP_GET:
-        return PyObject_GetAttr(object, given);
+        return get_attribute(call, object);
     case PKG_OP_INVOKE:
-        return PyObject_CallObject(object, given);
+        return call_with(object, &call->given);
     case PKG_OP_NAMED:
-        return invoke(object, NULL, given);
+        return invoke(object, NULL, &call->given);
     case PKG_OP_SPECIAL:
-        return invoke(pkg_state.special, object, given);
+        return invoke(pkg_state.special, object, &call->given);
     case PKG_OP_MEMORY:
         return memory_of(object);
     case PKG_OP_TAKE:
@@ -143,15 +184,11 @@ static PyObject *operate(const struct pkg_call *call, PyObject *object, PyObject
 
 static PyObject *call_object(const struct pkg_call *call)
 {
-    PyObject *object = pkg_own_object(call->object), *given = NULL, *result = NULL;
-    const int has_given = call->given.length > 0;
+    PyObject *object = pkg_own_object(call->object), *result = NULL;
 
-    if (object && has_given)
-        given = call->op == PKG_OP_GET ? pkg_names_read(&call->given) : pkg_read(&call->given);
-    if (object && (given || !has_given))
-        result = operate(call, object, given);
+    if (object)
+        result = operate(call, object);
     Py_XDECREF(object);
-    Py_XDECREF(given);
     return result;
 }
 

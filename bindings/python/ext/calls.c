@@ -1,14 +1,8 @@
 #include "bindings/python/ext/calls.h"
 
-#include <stdio.h>
-
 #include "bindings/python/ext/own.h"
-#include "bindings/python/ext/reading.h"
 #include "bindings/python/ext/release.h"
 #include "bindings/python/ext/stack.h"
-#include "bindings/python/ext/values.h"
-
-/* ---- calls ---- */
 
 struct question {
     const struct pkg_entry *entry;
@@ -49,7 +43,7 @@ int pkg_calls_make(uint64_t id, struct pkg_call *call)
 {
     PyThreadState *state;
     struct exti_error err;
-    int rc;
+    int rc, *begun;
 
     pkg_message_init(&call->answer);
     call->exit_status = -1;
@@ -58,12 +52,12 @@ int pkg_calls_make(uint64_t id, struct pkg_call *call)
         PyErr_SetString(PyExc_RecursionError, "calls from interpreter to interpreter are too deep");
         return -1;
     }
-    pkg_release_begin();
+    begun = pkg_release_begin();
     state = PyEval_SaveThread();
     rc = pkg_calls_send(id, call, &err);
     PyEval_RestoreThread(state);
     pkg_message_clear(&call->given);
-    pkg_release_end();
+    pkg_release_end(begun);
     pkg_own_settle_rung();
     if (rc == 0)
         return 0;
@@ -73,65 +67,4 @@ int pkg_calls_make(uint64_t id, struct pkg_call *call)
     else
         pkg_state_raise(rc, err.message);
     return -1;
-}
-
-/* ---- queues ---- */
-
-static PyObject *queue_failed(int rc, unsigned long long id)
-{
-    char message[64];
-
-    if (rc == EXTI_E_NOMEM)
-        return PyErr_NoMemory();
-    snprintf(message, sizeof message, "queue %llu not found", id);
-    return pkg_state_raise(rc, message);
-}
-
-PyObject *pkg_calls_put(PyObject *module, PyObject *args)
-{
-    PyThreadState *state;
-    struct pkg_message message;
-    unsigned long long id;
-    double seconds;
-    PyObject *tuple;
-    int rc;
-
-    (void)module;
-    if (!PyArg_ParseTuple(args, "KO!d", &id, &PyTuple_Type, &tuple, &seconds))
-        return NULL;
-    pkg_message_init(&message);
-    if (pkg_values_add_own(&message, tuple, 0) < 0)
-        return NULL;
-    state = PyEval_SaveThread();
-    rc = pkg_state.core->queue_put(id, &message, (int64_t)(seconds * 1e9));
-    if (rc < 0)
-        pkg_message_clear(&message);
-    PyEval_RestoreThread(state);
-    if (rc < 0 && rc != EXTIPY_E_TIMEOUT)
-        return queue_failed(rc, id);
-    return PyBool_FromLong(rc == 0);
-}
-
-PyObject *pkg_calls_get(PyObject *module, PyObject *args)
-{
-    PyThreadState *state;
-    struct pkg_message message;
-    unsigned long long id;
-    double seconds;
-    PyObject *result;
-    int rc;
-
-    (void)module;
-    if (!PyArg_ParseTuple(args, "Kd", &id, &seconds))
-        return NULL;
-    state = PyEval_SaveThread();
-    rc = pkg_state.core->queue_get(id, &message, (int64_t)(seconds * 1e9));
-    PyEval_RestoreThread(state);
-    if (rc == EXTIPY_E_TIMEOUT)
-        Py_RETURN_NONE;
-    if (rc < 0)
-        return queue_failed(rc, id);
-    result = pkg_read(&message);
-    pkg_message_clear(&message);
-    return result;
 }

@@ -1,4 +1,4 @@
-/* Calls of one interpreter by another, and queues between them. */
+/* Calls of one interpreter by another. */
 #ifndef BINDINGS_PYTHON_EXT_CALLS_H
 #define BINDINGS_PYTHON_EXT_CALLS_H
 
@@ -10,9 +10,5 @@ int pkg_calls_make(uint64_t id, struct pkg_call *call);
 
 /* The same on a thread without a GIL; clears nothing. */
 int pkg_calls_send(uint64_t id, struct pkg_call *call, struct exti_error *err);
-
-/* Methods of the module. */
-PyObject *pkg_calls_put(PyObject *module, PyObject *args);
-PyObject *pkg_calls_get(PyObject *module, PyObject *args);
 
 #endif

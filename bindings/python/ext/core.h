@@ -12,6 +12,8 @@
 
 /* The main interpreter's number. */
 #define PKG_MAIN 0
+/* That of none. */
+#define PKG_NOBODY UINT64_MAX
 
 enum pkg_code { PKG_E_UNKNOWN = -200 }; /* no interpreter, or no queue, has that number */
 
@@ -27,7 +29,7 @@ struct pkg_opening {
 /* What is to be done with an object of the interpreter that is called. */
 enum pkg_op {
     PKG_OP_NONE,
-    PKG_OP_GET,     /* an attribute, whose name is given */
+    PKG_OP_GET,     /* an attribute, by its name */
     PKG_OP_INVOKE,  /* call it with the arguments */
     PKG_OP_NAMED,   /* the same: names, or None, and arguments of which the last have these */
     PKG_OP_SPECIAL, /* call the package's function of that name (_proxies.py), with the same */
@@ -40,37 +42,47 @@ struct pkg_call {
     enum pkg_op op;            /* 0: `target`, else something with `object` */
     struct pkg_object *object; /* the caller's */
     const char *target; /* "module:qualname"; NULL: what the package's dispatcher is called with */
-    size_t hash;        /* of the target */
-    int policy;         /* how memory in the answer is given */
-    int unread;         /* nobody looks at the answer */
-    int direct;         /* the answer is what the target returned; 0: it is the dispatcher's */
-    int lost;           /* KeyboardInterrupt was raised, of which nobody is told */
-    int exit_status;    /* of an interpreter that its code has ended; -1: it has not */
+    size_t hash;        /* of the target, or the name */
+    const char *name;   /* of the attribute: UTF-8, with surrogates */
+    size_t name_length;
+    int policy;      /* how memory in the answer is given */
+    int unread;      /* nobody looks at the answer */
+    int direct;      /* the answer is what the target returned; 0: it is the dispatcher's */
+    int lost;        /* KeyboardInterrupt was raised, of which nobody is told */
+    int exit_status; /* of an interpreter that its code has ended; -1: it has not */
     struct pkg_message given, answer;
 };
 
 /* How an interpreter answers: on a thread that has its GIL. */
 typedef int (*pkg_answerer)(struct pkg_call *call, struct exti_error *err);
 
+/* Whether calls may begin, or at least end. */
+enum pkg_closing { PKG_OPEN, PKG_CLOSING, PKG_CLOSED };
+
 /* One interpreter that is called: until pkg_core.release it is not closed. */
 struct pkg_entry {
-    uint64_t id;
-    unsigned streams; /* as of struct pkg_opening */
+    _Atomic(uint64_t) id; /* by which it is found */
+    uint64_t number;      /* the same, from the beginning; 0: no interpreter but the main one */
+    unsigned streams;     /* as of struct pkg_opening */
     uint64_t owner;
     struct extipy_ctx *ctx; /* NULL: the main interpreter */
     pkg_answerer answer;    /* of its copy of the module */
-    size_t users;
-    int ready, closing; /* `ready` 0: it is being started */
+    size_t users;           /* beside visits; with the entries' lock */
+    atomic_int ready;       /* 0: it is being started */
+    atomic_int closing;     /* enum pkg_closing */
     struct pkg_entry *next;
 };
 
+struct pkg_thread;
+
 /* A call of an interpreter that a thread is in; lies on its stack. */
 struct pkg_visit {
-    struct pkg_entry *entry; /* acquired */
-    unsigned long thread;    /* as Python names it */
-    int busy, sent;          /* an exception is being sent to it; was sent */
-    unsigned long round;     /* how many SIGINTs came before it, or were sent to it */
-    struct pkg_visit *next, **link;
+    struct pkg_entry *entry; /* is not closed meanwhile */
+    uint64_t id;             /* the interpreter's */
+    struct pkg_thread *thread;
+    int busy, sent;         /* an exception is being sent to it; was sent */
+    unsigned long round;    /* how many SIGINTs came before it, or were sent to it */
+    struct pkg_visit *next; /* the one outside it */
 };
 
 struct pkg_core {
@@ -104,26 +116,14 @@ struct pkg_core {
     struct pkg_heaps *heaps; /* objects of each interpreter that others have */
 };
 
-/* What the main interpreter's table has of interpreters. */
-/* `output` gets the lines, and as `user` the interpreter's struct pkg_entry. */
+/* What the main interpreter's table has of interpreters.
+ * `output` gets the lines, and as `user` the interpreter's struct pkg_entry. */
 int pkg_core_open(uint64_t *id, const struct pkg_opening *how, extipy_output_fn output,
                   struct exti_error *err);
 int pkg_core_start(uint64_t id, const char *source, struct exti_error *err);
 int pkg_core_close(uint64_t id, int wait, struct pkg_report *report, struct extipy_closed *out,
                    struct exti_error *err);
-int pkg_core_acquire(struct pkg_entry **out, uint64_t id, struct exti_error *err);
-void pkg_core_release(struct pkg_entry *entry);
-size_t pkg_core_count_users(const struct pkg_entry *entry);
-int pkg_core_begin_visit(struct pkg_visit *visit, uint64_t id, struct exti_error *err);
-void pkg_core_end_visit(struct pkg_visit *visit);
 size_t pkg_core_list(uint64_t *ids, size_t room);
-
-/* Counts the SIGINTs so far.  One that comes after a call has begun interrupts it. */
-unsigned long pkg_core_interrupts(void);
-/* Counts a SIGINT, as its handler may: who begins to call after it is not meant by it. */
-void pkg_core_signalled(void);
-/* Interrupts the calls that had begun before the last SIGINT. */
-void pkg_core_interrupt(void);
 
 extern struct pkg_heaps pkg_core_heaps;
 

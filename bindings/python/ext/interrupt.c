@@ -7,7 +7,7 @@
 #include <stdatomic.h>
 #include <time.h>
 
-#include "bindings/python/ext/core.h"
+#include "bindings/python/ext/visits.h"
 
 static pthread_mutex_t watch_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct sigaction before;                /* Python's, or what is on top of that */
@@ -23,7 +23,7 @@ static void on_sigint(int number, siginfo_t *info, void *context)
 {
     int saved = errno;
 
-    pkg_core_signalled();
+    pkg_visits_signalled();
     if (before.sa_flags & SA_SIGINFO)
         before.sa_sigaction(number, info, context);
     else
@@ -77,7 +77,7 @@ int pkg_interrupt_begin(struct pkg_visit *visit, uint64_t id, struct exti_error 
         keep_handler();
         sem_post(&signalled);
     }
-    return pkg_core_begin_visit(visit, id, err);
+    return pkg_visits_begin(visit, id, err);
 }
 
 /* ---- the thread that interrupts ---- */
@@ -99,9 +99,9 @@ static void *watch(void *unused)
     for (;;) {
         while (sem_wait(&signalled) != 0)
             continue;
-        now = pkg_core_interrupts();
+        now = pkg_visits_signals();
         if (now != seen && atomic_load(&watching) && is_wanted())
-            pkg_core_interrupt();
+            pkg_visits_interrupt();
         seen = now;
         if (atomic_load(&looked))
             look_again();

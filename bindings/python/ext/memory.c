@@ -100,11 +100,12 @@ static void free_shared(PyObject *self)
 {
     PyTypeObject *type = Py_TYPE(self);
     freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
+    int *begun;
 
     /* It may be memory of this interpreter, which has been to others. */
-    pkg_release_begin();
+    begun = pkg_release_begin();
     extipy_buffer_release(((struct shared_memory *)(void *)self)->buffer);
-    pkg_release_end();
+    pkg_release_end(begun);
     release(self);
     Py_DECREF(type);
 }

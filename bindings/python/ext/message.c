@@ -16,18 +16,15 @@ void pkg_message_init(struct pkg_message *m)
     m->object_count = 0;
 }
 
-void pkg_message_clear(struct pkg_message *m)
+void pkg_message_free(struct pkg_message *m)
 {
     for (size_t i = 0; i < m->buffer_count; i++)
         extipy_buffer_release(m->buffers[i]);
-    if (m->buffers)
-        free(m->buffers);
+    free(m->buffers);
     for (size_t i = 0; i < m->object_count; i++)
         pkg_object_release(m->objects[i]);
-    if (m->objects)
-        free(m->objects);
-    if (m->bytes)
-        free(m->bytes);
+    free(m->objects);
+    free(m->bytes);
     pkg_message_init(m);
 }
 

@@ -46,8 +46,7 @@ enum pkg_tag {
 };
 
 void pkg_message_init(struct pkg_message *m);
-/* Frees what is in it; it is empty then. */
-void pkg_message_clear(struct pkg_message *m);
+void pkg_message_free(struct pkg_message *m); /* for pkg_message_clear */
 const unsigned char *pkg_message_bytes(const struct pkg_message *m);
 /* All return -1 if there is no memory. */
 int pkg_message_grow(struct pkg_message *m, size_t n); /* room for so many bytes more */
@@ -55,6 +54,14 @@ int pkg_message_grow(struct pkg_message *m, size_t n); /* room for so many bytes
 int pkg_message_add_text(struct pkg_message *m, enum pkg_tag tag, const void *bytes, size_t n);
 int pkg_message_add_buffer(struct pkg_message *m, struct extipy_buffer *buffer); /* consumes it */
 int pkg_message_add_handle(struct pkg_message *m, struct pkg_object *object);    /* consumes it */
+
+/* Frees what is in it; it is empty then. */
+static inline void pkg_message_clear(struct pkg_message *m)
+{
+    if (m->bytes || m->buffer_count || m->object_count)
+        pkg_message_free(m);
+    m->length = 0;
+}
 
 /* In line, as most objects are of a few bytes, whose number is known where they are added. */
 static inline int pkg_message_add_object(struct pkg_message *m, enum pkg_tag tag, const void *bytes,

@@ -7,6 +7,7 @@
 #include "bindings/python/ext/caller.h"
 #include "bindings/python/ext/calls.h"
 #include "bindings/python/ext/collect.h"
+#include "bindings/python/ext/entries.h"
 #include "bindings/python/ext/holds.h"
 #include "bindings/python/ext/interrupt.h"
 #include "bindings/python/ext/linked.h"
@@ -15,24 +16,26 @@
 #include "bindings/python/ext/own.h"
 #include "bindings/python/ext/proof.h"
 #include "bindings/python/ext/proxy.h"
+#include "bindings/python/ext/queue_calls.h"
 #include "bindings/python/ext/queues.h"
 #include "bindings/python/ext/release.h"
 #include "bindings/python/ext/state.h"
 #include "bindings/python/ext/target.h"
 #include "bindings/python/ext/values.h"
+#include "bindings/python/ext/visits.h"
 
 static const struct pkg_core own_core = {
     .open = pkg_output_open,
     .start = pkg_core_start,
     .close = pkg_output_close,
-    .acquire = pkg_core_acquire,
-    .release = pkg_core_release,
-    .count_users = pkg_core_count_users,
+    .acquire = pkg_entries_acquire,
+    .release = pkg_entries_release,
+    .count_users = pkg_entries_count_users,
     .list = pkg_core_list,
     .call_main = pkg_answer_in_main,
     .begin_visit = pkg_interrupt_begin,
-    .end_visit = pkg_core_end_visit,
-    .interrupts = pkg_core_interrupts,
+    .end_visit = pkg_visits_end,
+    .interrupts = pkg_visits_signals,
     .queue_new = pkg_queue_new,
     .queue_free = pkg_queue_free,
     .queue_put = pkg_queue_put,
@@ -384,48 +387,6 @@ static PyObject *why_no_directory(PyObject *module, PyObject *args)
     return rc < 0 ? PyUnicode_FromString(err.message) : Py_BuildValue("");
 }
 
-static PyObject *new_queue(PyObject *module, PyObject *args)
-{
-    Py_ssize_t most;
-    uint64_t id;
-
-    (void)module;
-    if (!PyArg_ParseTuple(args, "n", &most))
-        return NULL;
-    if (pkg_state.core->queue_new(&id, most > 0 ? (size_t)most : 0) < 0)
-        return PyErr_NoMemory();
-    return PyLong_FromUnsignedLongLong(id);
-}
-
-static PyObject *free_queue(PyObject *module, PyObject *args)
-{
-    PyThreadState *state;
-    unsigned long long id;
-    int rc;
-
-    (void)module;
-    if (!PyArg_ParseTuple(args, "K", &id))
-        return NULL;
-    state = PyEval_SaveThread();
-    rc = pkg_state.core->queue_free(id);
-    PyEval_RestoreThread(state);
-    return PyBool_FromLong(rc == 0);
-}
-
-/* How many items are in it, and may be; None: there is no such queue. */
-static PyObject *count_queue(PyObject *module, PyObject *args)
-{
-    unsigned long long id;
-    size_t count, most;
-
-    (void)module;
-    if (!PyArg_ParseTuple(args, "K", &id))
-        return NULL;
-    if (pkg_state.core->queue_count(id, &count, &most) < 0)
-        Py_RETURN_NONE;
-    return Py_BuildValue("(nn)", (Py_ssize_t)count, (Py_ssize_t)most);
-}
-
 static PyObject *is_plain(PyObject *module, PyObject *args)
 {
     PyObject *object;
@@ -507,11 +468,11 @@ static PyMethodDef methods[] = {
     {"holds", pkg_holds, METH_VARARGS, NULL},
     {"raise_in", raise_in, METH_VARARGS, NULL},
     {"lingering", count_lingering, METH_NOARGS, NULL},
-    {"queue_new", new_queue, METH_VARARGS, NULL},
-    {"queue_free", free_queue, METH_VARARGS, NULL},
-    {"queue_put", pkg_calls_put, METH_VARARGS, NULL},
-    {"queue_get", pkg_calls_get, METH_VARARGS, NULL},
-    {"queue_count", count_queue, METH_VARARGS, NULL},
+    {"queue_new", pkg_queue_calls_new, METH_VARARGS, NULL},
+    {"queue_free", pkg_queue_calls_free, METH_VARARGS, NULL},
+    {"queue_put", pkg_queue_calls_put, METH_VARARGS, NULL},
+    {"queue_get", pkg_queue_calls_get, METH_VARARGS, NULL},
+    {"queue_count", pkg_queue_calls_count, METH_VARARGS, NULL},
     {"set_proxies", set_proxies, METH_VARARGS, NULL},
     {"share", pkg_linked_share, METH_VARARGS, NULL},
     {"special", (PyCFunction)(void (*)(void))pkg_proxy_special, METH_FASTCALL | METH_KEYWORDS,

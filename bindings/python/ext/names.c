@@ -2,29 +2,18 @@
 
 #include <string.h>
 
-#include "bindings/python/ext/reading.h"
-
 /* A program asks for the same few names again and again.  To decode one and to look it up among the
  * interned ones would be a tenth of what an attribute costs. */
-#define NAMES_BITS 6
+#define NAMES 64
 #define LENGTH_MAX 48
 
 static struct known {
-    unsigned char bytes[LENGTH_MAX]; /* of the message */
-    size_t length;                   /* 0: none */
-    PyObject *name;                  /* a reference */
-} all[1 << NAMES_BITS];
+    char bytes[LENGTH_MAX];
+    size_t length;
+    PyObject *name; /* a reference; NULL: none */
+} all[NAMES];
 
-/* By its last bytes, as a message of a str has nine before the first character. */
-static struct known *place_of(const unsigned char *bytes, size_t n)
-{
-    uint64_t last;
-
-    memcpy(&last, bytes + n - sizeof last, sizeof last);
-    return &all[last * 0x9e3779b97f4a7c15u >> (64 - NAMES_BITS)];
-}
-
-static void remember(struct known *k, const unsigned char *bytes, size_t n, PyObject *name)
+static void remember(struct known *k, const char *bytes, size_t n, PyObject *name)
 {
     PyObject *former = k->name;
 
@@ -35,20 +24,19 @@ static void remember(struct known *k, const unsigned char *bytes, size_t n, PyOb
     Py_XDECREF(former);
 }
 
-PyObject *pkg_names_read(const struct pkg_message *m)
+PyObject *pkg_names_find(const char *bytes, size_t n, size_t hash)
 {
-    const unsigned char *bytes = pkg_message_bytes(m);
-    struct known *k = m->length <= LENGTH_MAX ? place_of(bytes, m->length) : NULL;
+    struct known *k = &all[hash % NAMES];
     PyObject *name;
 
-    if (k && k->length == m->length && memcmp(k->bytes, bytes, m->length) == 0) {
+    if (k->name && k->length == n && memcmp(k->bytes, bytes, n) == 0) {
         Py_INCREF(k->name);
         return k->name;
     }
-    name = pkg_read(m);
+    name = PyUnicode_DecodeUTF8(bytes, (Py_ssize_t)n, "surrogatepass");
     if (name)
         PyUnicode_InternInPlace(&name);
-    if (name && k)
-        remember(k, bytes, m->length, name);
+    if (name && n <= LENGTH_MAX)
+        remember(k, bytes, n, name);
     return name;
 }

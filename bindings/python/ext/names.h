@@ -4,10 +4,9 @@
 
 #include "bindings/python/ext/python.h"
 
-#include "bindings/python/ext/message.h"
-
-/* The only object of the message, a str; interned, as CPython remembers where types have what names
- * if these are.  NULL: with an exception. */
-PyObject *pkg_names_read(const struct pkg_message *m);
+/* The name of these bytes, UTF-8 with surrogates; interned, as CPython remembers where types have
+ * what names if these are.  `hash` is any number that the same name often comes with.  NULL: with
+ * an exception. */
+PyObject *pkg_names_find(const char *bytes, size_t n, size_t hash);
 
 #endif

@@ -3,6 +3,7 @@
 #include "bindings/python/ext/output.h"
 
 #include "bindings/python/ext/calls.h"
+#include "bindings/python/ext/entries.h"
 
 /* Begins to call a function with so many arguments. */
 static void begin_tell(struct pkg_call *call, const char *function, size_t args)
@@ -35,7 +36,7 @@ static void give_line(void *user, enum extipy_stream stream, const char *text, s
     struct pkg_call call;
 
     begin_tell(&call, "extisolate._output:deliver", 3);
-    if (add_number(&call, e->id) == 0 && add_number(&call, stream) == 0 &&
+    if (add_number(&call, e->number) == 0 && add_number(&call, stream) == 0 &&
         pkg_message_add_text(&call.given, PKG_BYTES, text, length) == 0)
         tell(e->owner, &call);
     pkg_message_clear(&call.given);
@@ -64,10 +65,10 @@ int pkg_output_close(uint64_t id, int wait, struct pkg_report *report, struct ex
     unsigned streams = 0;
     int rc;
 
-    if (pkg_core_acquire(&e, id, NULL) == 0) {
+    if (pkg_entries_acquire(&e, id, NULL) == 0) {
         owner = e->owner;
         streams = e->streams;
-        pkg_core_release(e);
+        pkg_entries_release(e);
     }
     rc = pkg_core_close(id, wait, report, out, err);
     if (rc == 0 && streams)

@@ -264,13 +264,34 @@ static int is_own_name(PyObject *name)
     return is;
 }
 
-static PyObject *get_exactly(PyObject *self, PyObject *name)
+/* The bytes stay where they are: whoever asks for the attribute has the name meanwhile. */
+static PyObject *get_by(PyObject *self, PyObject *name, const char *bytes, Py_ssize_t n)
 {
     struct pkg_call call;
 
     if (begin(&call, self, PKG_OP_GET) < 0)
         return NULL;
-    return pkg_values_add(&call.given, name, PKG_LINKED) == 1 ? make(&call) : give_up(&call);
+    call.hash = (size_t)PyObject_Hash(name);
+    call.name = bytes;
+    call.name_length = (size_t)n;
+    return make(&call);
+}
+
+static PyObject *get_exactly(PyObject *self, PyObject *name)
+{
+    Py_ssize_t n;
+    const char *utf8 = PyUnicode_AsUTF8AndSize(name, &n);
+    PyObject *bytes, *found = NULL;
+    char *data;
+
+    if (utf8)
+        return get_by(self, name, utf8, n);
+    PyErr_Clear(); /* it has surrogates */
+    bytes = PyUnicode_AsEncodedString(name, "utf-8", "surrogatepass");
+    if (bytes && PyBytes_AsStringAndSize(bytes, &data, &n) == 0)
+        found = get_by(self, name, data, n);
+    Py_XDECREF(bytes);
+    return found;
 }
 
 static PyObject *get_attribute(PyObject *self, PyObject *name)

@@ -205,6 +205,20 @@ static PyObject *read_at(struct reading *r)
     Py_RETURN_NONE;
 }
 
+int pkg_read_few(const struct pkg_message *m, PyObject **items)
+{
+    struct reading r = {m, pkg_message_bytes(m)};
+    size_t n = 0, i = 0;
+
+    if (m->length) {
+        if (*r.at++ != PKG_TUPLE || (n = read_size(&r)) > PKG_FEW)
+            return 0;
+        while (i < n && (items[i] = read_at(&r)))
+            i++;
+    }
+    return i == n ? 1 : -1;
+}
+
 PyObject *pkg_read(const struct pkg_message *m)
 {
     struct reading r = {m, pkg_message_bytes(m)};

@@ -66,14 +66,17 @@ static void *release_for_others(void *unused)
     return unused;
 }
 
-void pkg_release_begin(void)
+int *pkg_release_begin(void)
 {
-    calls++;
+    int *mine = &calls;
+
+    ++*mine;
+    return mine;
 }
 
-void pkg_release_end(void)
+void pkg_release_end(int *mine)
 {
-    calls--;
+    --*mine;
     if (atomic_load_explicit(&due, memory_order_relaxed) && started)
         release_all();
 }

@@ -24,8 +24,8 @@ void pkg_release_now(struct pkg_export *e);
 void pkg_release_later(void *e);
 /* Round a call of a context, or what lets go of memory, both with the GIL: what this thread lets go
  * of meanwhile is released by the second one, and not by another thread. */
-void pkg_release_begin(void);
-void pkg_release_end(void);
+int *pkg_release_begin(void);
+void pkg_release_end(int *begun); /* what the first one returned */
 /* With the GIL: ends the thread; what is let go of later is not released any more. */
 void pkg_release_stop(void);
 void pkg_release_forked(void);

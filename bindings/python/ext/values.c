@@ -214,7 +214,8 @@ static int no_memory(void)
     return -1;
 }
 
-static int add_raw(struct pkg_message *m, enum pkg_tag tag, const void *bytes, size_t n)
+/* In line, with the number of bytes. */
+static inline int add_raw(struct pkg_message *m, enum pkg_tag tag, const void *bytes, size_t n)
 {
     return pkg_message_add_object(m, tag, bytes, n) < 0 ? no_memory() : 1;
 }

@@ -46,6 +46,43 @@ def test_interpreters_that_keep_memory_of_others_close(nothing_lingers):
     assert given.sum() == 499500
 
 
+def test_a_close_that_is_refused_disturbs_no_call():
+    with extisolate.create() as made:
+        spinning, stop = made.call_in_thread(work.spin, 3), threading.Event()
+        while not made.is_running():
+            time.sleep(0.001)
+
+        def close():
+            while not stop.is_set():
+                with pytest.raises(extisolate.InterpreterError, match="running"):
+                    made.close()
+
+        closing = threading.Thread(target=close)
+        closing.start()
+        ends = time.monotonic() + 1
+        while time.monotonic() < ends:
+            assert made.call(work.add, 1) == 2
+        stop.set()
+        closing.join()
+        spinning.join()
+
+
+def test_a_thread_that_ends_within_a_call_is_not_in_it():
+    done = run("""
+import extisolate, threading, time
+interp = extisolate.create()
+def end():
+    interp.exec("import ctypes; ctypes.CDLL(None).pthread_exit(None)")
+threading.Thread(target=end, daemon=True).start()
+time.sleep(0.3)
+while interp.is_running():
+    time.sleep(0.01)
+interp.close()
+print("closed", flush=True)
+""")
+    assert (done.stdout, done.returncode) == ("closed\n", 0), done.stderr
+
+
 def test_closing_while_called_from_eight_threads(nothing_lingers):
     for _ in range(3):
         made = extisolate.create()

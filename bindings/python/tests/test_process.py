@@ -120,6 +120,104 @@ def test_ctrl_c(before, call, after):
     assert done.returncode == 0, done.stderr
 
 
+def test_ctrl_c_ends_a_call_that_a_close_waits_for():
+    done = run("""
+import extisolate, os, signal, threading, time, work
+interp = extisolate.create()
+def close():
+    while not interp.is_running():
+        time.sleep(0.01)
+    interp.close(wait=True)
+    print("closed")
+interrupt = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
+threads = [threading.Thread(target=close), interrupt]
+for thread in threads:
+    thread.start()
+started = time.monotonic()
+try:
+    interp.call(work.spin, 20)
+except KeyboardInterrupt:
+    print("interrupted", time.monotonic() - started < 5)
+for thread in threads:
+    thread.join()
+""")
+    assert sorted(done.stdout.splitlines()) == ["closed", "interrupted True"], done.stderr
+
+
+def test_interpreters_are_called_interrupted_and_closed_at_once():
+    """Some are interrupted while a close waits for them, or too late."""
+    done = run("""
+import collections, contextlib, extisolate, os, random, signal, threading, time
+calls, ends, rounds = collections.Counter(), time.monotonic() + 3, []
+quiet, masked = threading.Lock(), threading.Event()
+
+def create():
+    with quiet:  # an import that is interrupted may keep a lock of CPython's for ever
+        interp = extisolate.create()
+        for statement in ("pass", "raise KeyboardInterrupt"):
+            with contextlib.suppress(extisolate.ExecutionFailed):
+                interp.exec(statement)
+        assert interp.call(divmod, 7, 2) == (3, 1)
+        return interp
+
+shared = [create() for _ in range(3)]
+
+def call():
+    while time.monotonic() < ends:
+        try:
+            assert random.choice(shared).call(divmod, 7, 2) == (3, 1)
+            random.choice(shared).exec("for _ in range(200000): pass")
+            calls["made"] += 1
+        except (extisolate.InterpreterNotFoundError, extisolate.ExecutionFailed) as e:
+            calls[type(e).__name__] += 1
+
+def close():
+    while time.monotonic() < ends:
+        place = random.randrange(3)
+        try:
+            shared[place].close(wait=random.random() < 0.7)
+        except extisolate.InterpreterError as e:
+            assert str(e) == "the interpreter is running", e
+            continue
+        shared[place] = create()
+        rounds.append(place)
+        time.sleep(0.03)
+
+def look():
+    while time.monotonic() < ends:
+        try:
+            random.choice(shared).is_running()
+        except extisolate.InterpreterNotFoundError:
+            pass
+        extisolate.list_all()
+
+def shoot():
+    masked.wait()
+    while time.monotonic() < ends:
+        time.sleep(0.01)
+        with quiet:
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.005)
+
+threads = [threading.Thread(target=f) for f in (call, call, call, close, look, shoot)]
+for thread in threads:
+    thread.start()
+# So this thread is seldom told of them while it waits.
+signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+masked.set()
+while any(thread.is_alive() for thread in threads):
+    try:
+        time.sleep(4)
+    except KeyboardInterrupt:
+        pass
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+assert [interp.call(divmod, 7, 2) for interp in shared] == [(3, 1)] * 3
+assert calls["made"] > 10 and calls["ExecutionFailed"] and len(rounds) > 2, (calls, rounds)
+print("done", len(extisolate.list_all()))
+""")
+    assert (done.stdout, done.returncode) == ("done 4\n", 0), done.stderr
+
+
 def test_ctrl_c_with_a_handler_of_the_program():
     """It has another meaning there, so calls go on."""
     done = run("""

@@ -531,7 +531,8 @@ def test_keywords_and_many_arguments(interp):
 def test_many_names(interp):
     """More than are remembered, alike but for their beginnings or ends, of any length."""
     thing = interp.proxy("type('Thing', (), {})()")
-    names = [f"{a}{'x' * n}{b}" for a in "abcdé" for b in "vwxyz€" for n in (0, 1, 7, 30, 100)]
+    ends = "vwxyz€\udc80"
+    names = [f"{a}{'x' * n}{b}" for a in "abcdé" for b in ends for n in (0, 1, 7, 30, 100)]
     for i, name in enumerate(names):
         setattr(thing, name, i)
     for _ in range(2):
