@@ -1,11 +1,10 @@
-/* A thread of one context forks, or the process ends, while another context loads. */
+/* A thread of one context forks while another context loads. */
 #define _GNU_SOURCE
 #include "tests/support/exti_test.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
 #include <semaphore.h>
-#include <sys/mman.h>
 
 #include "tests/isolation/build.h"
 
@@ -417,72 +416,6 @@ ISO_CASE(handlers_are_added_and_addresses_looked_up_while_a_fork_waits)
     iso_close_ctx(ctx);
 }
 
-/* ---- a copy without its code ---- */
-
-static _Thread_local int maps_late;
-static sem_t maps;
-
-/* Takes the place of the C library's function: code is mapped over a copy late, when another thread
- * has had time to fork or to end the process. */
-void *mmap(void *at, size_t size, int protection, int flags, int fd, off_t offset)
-{
-    static void *(*real)(void *, size_t, int, int, int, off_t);
-
-    if (!real)
-        *(void **)&real = dlsym(RTLD_NEXT, "mmap");
-    if (maps_late && (flags & MAP_FIXED) && (protection & PROT_EXEC)) {
-        sem_post(&maps);
-        usleep(100000);
-    }
-    return real(at, size, protection, flags, fd, offset);
-}
-
-/* With so much code that it is left out of a copy, and a destructor in it. */
-static const char large[] = "#define NOPS(n) __asm__(\".skip \" #n \", 0x90\")\n"
-                            "int count;\n"
-                            "int next(void) { NOPS(80000); return ++count; }\n"
-                            "__attribute__((destructor)) static void end(void) { count = 0; }\n";
-
-static void *load_late(void *arg)
-{
-    maps_late = 1;
-    iso_load(arg, in_tmp("large.so"));
-    return NULL;
-}
-
-/* Returns when a copy has no code yet. */
-static void start_loading(void)
-{
-    pthread_t thread;
-
-    iso_build(large, "large.so", "-Wl,-z,separate-code ");
-    want_int(sem_init(&maps, 0, 0), 0);
-    want_int(pthread_create(&thread, NULL, load_late, iso_open(NULL)), 0);
-    want_int(sem_wait(&maps), 0);
-}
-
-ISO_CASE(the_process_ends_while_a_copy_has_no_code)
-{
-    const pid_t pid = fork();
-
-    if (pid == 0) {
-        start_loading();
-        exit(0);
-    }
-    want(iso_join(pid));
-}
-
-ISO_CASE(a_child_is_forked_while_a_copy_has_no_code)
-{
-    pid_t pid;
-
-    start_loading();
-    pid = fork();
-    if (pid == 0)
-        exit(0);
-    want(iso_join(pid));
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -497,8 +430,6 @@ int main(void)
 #endif
         cmocka_unit_test(handlers_are_added_and_addresses_looked_up_while_a_fork_waits),
         cmocka_unit_test(a_fork_handler_of_the_first_copy_can_use_the_loader_and_keys),
-        cmocka_unit_test(the_process_ends_while_a_copy_has_no_code),
-        cmocka_unit_test(a_child_is_forked_while_a_copy_has_no_code),
     };
 
     return cmocka_run_group_tests_name("isolation/fork", tests, NULL, NULL);

@@ -133,8 +133,8 @@ int pkg_interrupt_watch(int (*wanted)(void))
     int rc = 0;
 
     pthread_mutex_lock(&watch_lock);
-    is_wanted = wanted;
     if (!atomic_load(&watching)) {
+        is_wanted = wanted;
         rc = start_watch();
         atomic_store(&watching, rc == 0);
     }
