@@ -6,6 +6,7 @@
 
 /* Threads may outlive the context, whose copies then stay mapped: so no pointer to the context. */
 static _Thread_local struct exti_surroundings *entered;
+static _Thread_local bool moved;     /* those may have brought the thread to their directory */
 static _Thread_local locale_t given; /* the last that the thread got from here */
 
 /* Those of closed contexts whose copies are still mapped. */
@@ -61,6 +62,7 @@ int exti__surroundings_begin(struct exti_ctx *ctx, struct exti_error *err)
         free_surroundings(s);
         return rc;
     }
+    s->moves = s->directory && (ctx->flags & EXTI_CTX_ENTER_DIRECTORY);
     atomic_init(&s->ctx, ctx);
     ctx->surroundings = s;
     return 0;
@@ -155,10 +157,13 @@ struct exti_surroundings *exti__surroundings_of_thread(void)
 struct exti_surroundings *exti__surroundings_enter(struct exti_surroundings *s)
 {
     struct exti_surroundings *before = entered;
+    const bool moves = s && s->moves, had_moved = moved;
 
     entered = s;
+    moved = moves;
     give_locale(locale_of(s));
-    exti__directory_enter(s ? s->directory : NULL);
+    if (moves || had_moved)
+        exti__directory_enter(s ? s->directory : NULL);
     return before;
 }
 

@@ -24,6 +24,7 @@ struct exti_surroundings {
     struct exti_times *times;         /* owned; NULL: the process's; none without an environment */
     struct exti_locale *locale;       /* owned; NULL: the process's */
     struct exti_directory *directory; /* owned; NULL: the process's */
+    bool moves;                       /* threads that enter come to that */
     struct exti_surroundings *older;  /* of those that are kept beyond their context */
 };
 

@@ -41,11 +41,6 @@ void extipy__context_unref(struct extipy_ctx *c)
     free(c);
 }
 
-int extipy__has_exited(const struct extipy_ctx *c)
-{
-    return atomic_load(&c->exit_status) >= 0;
-}
-
 int extipy_exit_status(const struct extipy_ctx *c)
 {
     return atomic_load(&c->exit_status);

@@ -98,7 +98,11 @@ struct extipy_ctx {
 };
 
 /* Whether its own code has ended the context: nobody enters any more. */
-int extipy__has_exited(const struct extipy_ctx *c);
+static inline int extipy__has_exited(const struct extipy_ctx *c)
+{
+    return atomic_load(&c->exit_status) >= 0;
+}
+
 /* EXTIPY_E_EXITED, with a message. */
 int extipy__exited(const struct extipy_ctx *c, struct exti_error *err);
 

@@ -354,7 +354,7 @@ int extipy_leave(struct extipy_ctx *c, struct exti_error *err)
 {
     struct entry last;
     struct record *r;
-    int rc = own_record(&r, err);
+    int rc = own_record(&r, err), has;
 
     if (rc < 0)
         return rc;
@@ -362,13 +362,14 @@ int extipy_leave(struct extipy_ctx *c, struct exti_error *err)
         return pyrt_fail(err, EXTIPY_E_PLACE,
                          "the context is not the one that this thread entered last");
     last = r->entries[r->depth - 1];
-    if (last.took && !has_gil(last.at) && !extipy__has_exited(c))
+    has = last.took && has_gil(last.at);
+    if (last.took && !has && !extipy__has_exited(c))
         return pyrt_fail(err, EXTIPY_E_PLACE,
                          "this thread has let go of the context's GIL since it entered");
     if (!extipy__has_exited(c))
         extipy__objects_release(c);
-    if (last.took)
-        let_go(last.at);
+    if (has)
+        c->py.PyEval_SaveThread();
     exti_ctx_leave(last.outside);
     r->depth--;
     last.at->entries--;
