@@ -26,6 +26,8 @@ class Thing:
 
 
 def seconds(function):
+    for _ in range(CALLS // 5):  # what others have left the caches without
+        function()
     start = time.perf_counter()
     for _ in range(CALLS):
         function()

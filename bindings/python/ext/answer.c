@@ -46,7 +46,9 @@ static PyObject *call_with(PyObject *function, const struct pkg_message *given)
 
     if (rc == 0)
         return call_with_tuple(function, given);
-    if (rc > 0)
+    if (rc > 0 && !few[0])
+        result = PyObject_CallObject(function, NULL);
+    else if (rc > 0)
         result = PyObject_CallFunctionObjArgs(function, few[0], few[1], few[2], NULL);
     for (int i = 0; i < PKG_FEW && few[i]; i++)
         Py_DECREF(few[i]);
