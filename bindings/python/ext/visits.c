@@ -34,7 +34,8 @@ static void end_watched(struct pkg_visit *v)
         pthread_mutex_unlock(&pkg_users.lock);
         tell(v->entry, "extisolate._dispatch:calm", v->thread->number);
         pthread_mutex_lock(&pkg_users.lock);
-        v->entry->users--;
+        if (v->entry->number == v->id) /* in a forked child it is the parent's */
+            v->entry->users--;
     }
     pthread_cond_broadcast(&pkg_users.changed);
     pthread_mutex_unlock(&pkg_users.lock);

@@ -211,9 +211,15 @@ for thread in threads:
 # So this thread is seldom told of them while it waits.
 signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
 masked.set()
-while any(thread.is_alive() for thread in threads):
-    try:
+def await_threads():
+    while any(thread.is_alive() for thread in threads):
         time.sleep(4)
+
+waits = True
+while waits:
+    try:
+        await_threads()
+        waits = False
     except KeyboardInterrupt:
         pass
 signal.signal(signal.SIGINT, signal.SIG_IGN)
