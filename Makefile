@@ -763,7 +763,7 @@ valgrind-api: $(API_TESTS)
 # overlapping ("truncate_DebugInfoMapping_overlaps") and ends: what all C++ copies share is there before,
 # and programs that share more are left out.  A thread that waits by F_OFD_SETLKW stops all the others.
 valgrind-isolation: all $(ISOLATION_TESTS)
-	$(call valgrind,isolation,$(filter-out %/test_needs %/test_quirk_effects %/test_record_locks,$(ISOLATION_TESTS)),$(VALGRIND_LIMITS) LD_PRELOAD=libstdc++.so.6)
+	$(call valgrind,isolation,$(filter-out %/test_codeless %/test_needs %/test_quirk_effects %/test_record_locks,$(ISOLATION_TESTS)),$(VALGRIND_LIMITS) LD_PRELOAD=libstdc++.so.6)
 valgrind-isolation-core: all $(ISOLATION_TESTS)
 	$(call valgrind,isolation,$(filter $(VALGRIND_CORE),$(ISOLATION_TESTS)),$(VALGRIND_LIMITS) LD_PRELOAD=libstdc++.so.6)
 valgrind-cli: $(VALGRIND_PROGRAM)
