@@ -4,10 +4,21 @@
 
 #include "base/mem.h"
 
-/* Threads may outlive the context, whose copies then stay mapped: so no pointer to the context. */
-static _Thread_local struct exti_surroundings *entered;
-static _Thread_local bool moved;     /* those may have brought the thread to their directory */
-static _Thread_local locale_t given; /* the last that the thread got from here */
+/* A thread's own.  It may outlive the context, whose copies then stay mapped: so no pointer to the
+ * context. */
+struct place {
+    struct exti_surroundings *entered;
+    bool moved;     /* those may have brought the thread to their directory */
+    locale_t given; /* the last that the thread got from here */
+};
+
+static _Thread_local struct place place;
+
+/* In a shared object each use of a thread-local's address is a call, of which this makes one. */
+__attribute__((noinline)) static struct place *own_place(void)
+{
+    return &place;
+}
 
 /* Those of closed contexts whose copies are still mapped. */
 static _Atomic(struct exti_surroundings *) kept;
@@ -68,45 +79,46 @@ int exti__surroundings_begin(struct exti_ctx *ctx, struct exti_error *err)
     return 0;
 }
 
-static bool is_given(locale_t l)
+static bool is_given(const struct place *p, locale_t l)
 {
-    return l == LC_GLOBAL_LOCALE || l == given;
+    return l == LC_GLOBAL_LOCALE || l == p->given;
 }
 
 /* A program that has set another by uselocale keeps it.  Given once more, one that has changed
  * since: a thread has pointers to tables of its locale. */
-static void give_locale(locale_t to)
+static void give_locale(struct place *p, locale_t to)
 {
     const locale_t before = uselocale(to);
 
-    if (is_given(before))
-        given = to;
+    if (is_given(p, before))
+        p->given = to;
     else
         uselocale(before);
 }
 
 locale_t exti__surroundings_uselocale(const struct exti_surroundings *s, locale_t to)
 {
-    const locale_t now = uselocale((locale_t)0), told = is_given(now) ? LC_GLOBAL_LOCALE : now;
+    const locale_t now = uselocale((locale_t)0);
+    const locale_t told = is_given(&place, now) ? LC_GLOBAL_LOCALE : now;
 
     if (to == LC_GLOBAL_LOCALE)
-        given = to = locale_of(s);
+        place.given = to = locale_of(s);
     uselocale(to);
     return told;
 }
 
 void exti__surroundings_use_locale(const struct exti_surroundings *s)
 {
-    give_locale(locale_of(s));
+    give_locale(&place, locale_of(s));
 }
 
 /* Takes the thread out, also where a copy has set the locale of a thread that has not entered. */
 static void leave(struct exti_surroundings *s)
 {
-    if (s && entered == s)
+    if (s && place.entered == s)
         exti__surroundings_enter(NULL);
     if (s && s->locale && uselocale((locale_t)0) == exti__locale_handle(s->locale))
-        give_locale(locale_of(entered));
+        give_locale(&place, locale_of(place.entered));
 }
 
 static void keep(struct exti_surroundings *s)
@@ -141,27 +153,30 @@ void exti__surroundings_end(struct exti_ctx *ctx, bool mapped)
 
 struct exti_ctx *_Atomic *exti__surroundings_entered(void)
 {
-    return entered ? &entered->ctx : NULL;
+    return place.entered ? &place.entered->ctx : NULL;
 }
 
 bool exti__surroundings_are_over(void)
 {
-    return entered && !atomic_load(&entered->ctx) && atomic_load(&entered->over);
+    const struct exti_surroundings *s = place.entered;
+
+    return s && !atomic_load(&s->ctx) && atomic_load(&s->over);
 }
 
 struct exti_surroundings *exti__surroundings_of_thread(void)
 {
-    return entered;
+    return place.entered;
 }
 
 struct exti_surroundings *exti__surroundings_enter(struct exti_surroundings *s)
 {
-    struct exti_surroundings *before = entered;
-    const bool moves = s && s->moves, had_moved = moved;
+    struct place *p = own_place();
+    struct exti_surroundings *before = p->entered;
+    const bool moves = s && s->moves, had_moved = p->moved;
 
-    entered = s;
-    moved = moves;
-    give_locale(locale_of(s));
+    p->entered = s;
+    p->moved = moves;
+    give_locale(p, locale_of(s));
     if (moves || had_moved)
         exti__directory_enter(s ? s->directory : NULL);
     return before;

@@ -19,6 +19,12 @@ struct frame {
 
 static _Thread_local struct frame *innermost;
 
+/* In a shared object each use of a thread-local's address is a call, of which this makes one. */
+__attribute__((noinline)) static struct frame **own_innermost(void)
+{
+    return &innermost;
+}
+
 /* ---- calls ---- */
 
 /* From 3.12 on the current state is the thread's, whichever interpreter it is of. */
@@ -44,20 +50,21 @@ struct pyobj *extipy__exiting_run(struct extipy_ctx *c,
                                   struct pyobj *(*run)(struct extipy_ctx *c, const void *what),
                                   const void *what, int *ended)
 {
+    struct frame **const in = own_innermost();
     struct pyobj *result;
     struct frame f; /* one by one, as `back` is large */
 
     f.ctx = c;
     f.depth = extipy__threads_depth();
-    f.outer = innermost;
+    f.outer = *in;
     *ended = 0;
-    innermost = &f;
+    *in = &f;
     if (sigsetjmp(f.back, 0) == 0) {
         result = run(c, what);
-        innermost = f.outer;
+        *in = f.outer;
         return result;
     }
-    innermost = f.outer;
+    *in = f.outer;
     *ended = 1;
     let_go(c);
     return NULL;

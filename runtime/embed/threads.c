@@ -198,7 +198,8 @@ static int find_native(struct record *r)
     return 0;
 }
 
-static int new_record(struct record **out, struct exti_error *err)
+/* Not amidst what each call passes. */
+__attribute__((noinline)) static int new_record(struct record **out, struct exti_error *err)
 {
     struct record *r;
 
@@ -217,25 +218,27 @@ static int new_record(struct record **out, struct exti_error *err)
     return 0;
 }
 
-static int own_record(struct record **out, struct exti_error *err)
+static inline int own_record(struct record **out, struct exti_error *err)
 {
     *out = own;
     return *out ? 0 : new_record(out, err);
 }
 
-static int reserve_entry(struct record *r, struct exti_error *err)
+__attribute__((noinline)) static int grow_entries(struct record *r, struct exti_error *err)
 {
     size_t room = r->room ? r->room * 2 : 8;
-    struct entry *grown;
+    struct entry *grown = realloc(r->entries, room * sizeof *grown);
 
-    if (r->depth < r->room)
-        return 0;
-    grown = realloc(r->entries, room * sizeof *grown);
     if (!grown)
         return pyrt_fail(err, EXTI_E_NOMEM, "out of memory");
     r->entries = grown;
     r->room = room;
     return 0;
+}
+
+static inline int reserve_entry(struct record *r, struct exti_error *err)
+{
+    return r->depth < r->room ? 0 : grow_entries(r, err);
 }
 
 static struct extipy_attachment *find_attachment(const struct record *r, const struct extipy_ctx *c)
