@@ -41,17 +41,16 @@ static PyObject *call_with_tuple(PyObject *function, const struct pkg_message *g
 /* Few arguments need no tuple. */
 static PyObject *call_with(PyObject *function, const struct pkg_message *given)
 {
-    PyObject *few[PKG_FEW] = {NULL}, *result = NULL;
-    int rc = pkg_read_few(given, few);
+    PyObject *few[1 + PKG_FEW], *result = NULL; /* the first is the callee's */
+    size_t n;
+    int rc = pkg_read_few(given, few + 1, &n);
 
     if (rc == 0)
         return call_with_tuple(function, given);
-    if (rc > 0 && !few[0])
-        result = PyObject_CallObject(function, NULL);
-    else if (rc > 0)
-        result = PyObject_CallFunctionObjArgs(function, few[0], few[1], few[2], NULL);
-    for (int i = 0; i < PKG_FEW && few[i]; i++)
-        Py_DECREF(few[i]);
+    if (rc > 0)
+        result = PyObject_Vectorcall(function, few + 1, n | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL);
+    while (n)
+        Py_DECREF(few[n--]);
     return result;
 }
 

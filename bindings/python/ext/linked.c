@@ -4,6 +4,7 @@
 #include "bindings/python/ext/state.h"
 
 static PyTypeObject *linked_type, *proxy_type, *shared_type;
+static vectorcallfunc invoke;
 static PyObject *classes;     /* of proxies, by the kinds of their objects */
 static struct proxy *proxies; /* all; with the GIL */
 
@@ -43,11 +44,13 @@ struct pkg_object *pkg_linked_handle(PyObject *o)
     return handle;
 }
 
-int pkg_linked_begin(PyTypeObject *linked, PyTypeObject *proxy, PyTypeObject *shared)
+int pkg_linked_begin(PyTypeObject *linked, PyTypeObject *proxy, PyTypeObject *shared,
+                     vectorcallfunc call)
 {
     linked_type = linked;
     proxy_type = proxy;
     shared_type = shared;
+    invoke = call;
     if (!classes)
         classes = PyDict_New();
     return classes ? 0 : -1;
@@ -67,6 +70,7 @@ static PyObject *new_linked(PyTypeObject *type, struct pkg_object *handle)
         return NULL;
     }
     p->object = handle;
+    p->invoke = invoke;
     p->home = handle->heap->id;
     p->next = proxies;
     if (p->next)

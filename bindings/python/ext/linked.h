@@ -12,6 +12,7 @@
 struct proxy {
     PyObject_HEAD struct pkg_object *object; /* a reference; NULL: it was let go of */
     PyObject *weak;
+    vectorcallfunc invoke;
     uint64_t home; /* the number of the object's interpreter */
     int counted;   /* among the handle's `proxies` */
     int forked;    /* let go of as this process is a child of the one that the object is in */
@@ -19,8 +20,9 @@ struct proxy {
 };
 
 /* Tells of the types, whose references are the module's: that of all, of proxies, and of what
- * stands for one's own.  -1: with an exception. */
-int pkg_linked_begin(PyTypeObject *linked, PyTypeObject *proxy, PyTypeObject *shared);
+ * stands for one's own; and of what calls of proxies do.  -1: with an exception. */
+int pkg_linked_begin(PyTypeObject *linked, PyTypeObject *proxy, PyTypeObject *shared,
+                     vectorcallfunc invoke);
 /* tp_dealloc and tp_traverse of all. */
 void pkg_linked_dealloc(PyObject *self);
 int pkg_linked_traverse(PyObject *self, visitproc visit, void *arg);

@@ -5,17 +5,6 @@
 
 #include "bindings/python/ext/object.h"
 
-void pkg_message_init(struct pkg_message *m)
-{
-    m->bytes = NULL;
-    m->length = 0;
-    m->room = sizeof m->few;
-    m->buffers = NULL;
-    m->buffer_count = 0;
-    m->objects = NULL;
-    m->object_count = 0;
-}
-
 void pkg_message_free(struct pkg_message *m)
 {
     for (size_t i = 0; i < m->buffer_count; i++)
@@ -26,11 +15,6 @@ void pkg_message_free(struct pkg_message *m)
     free(m->objects);
     free(m->bytes);
     pkg_message_init(m);
-}
-
-const unsigned char *pkg_message_bytes(const struct pkg_message *m)
-{
-    return m->bytes ? m->bytes : m->few;
 }
 
 int pkg_message_grow(struct pkg_message *m, size_t n)

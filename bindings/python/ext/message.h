@@ -45,15 +45,31 @@ enum pkg_tag {
     PKG_NOT_IMPLEMENTED
 };
 
-void pkg_message_init(struct pkg_message *m);
 void pkg_message_free(struct pkg_message *m); /* for pkg_message_clear */
-const unsigned char *pkg_message_bytes(const struct pkg_message *m);
 /* All return -1 if there is no memory. */
 int pkg_message_grow(struct pkg_message *m, size_t n); /* room for so many bytes more */
 /* An object with the number of its bytes, and they. */
 int pkg_message_add_text(struct pkg_message *m, enum pkg_tag tag, const void *bytes, size_t n);
 int pkg_message_add_buffer(struct pkg_message *m, struct extipy_buffer *buffer); /* consumes it */
 int pkg_message_add_handle(struct pkg_message *m, struct pkg_object *object);    /* consumes it */
+
+/* What follows is in line, as each call does it a few times. */
+
+static inline void pkg_message_init(struct pkg_message *m)
+{
+    m->bytes = NULL;
+    m->length = 0;
+    m->room = sizeof m->few;
+    m->buffers = NULL;
+    m->buffer_count = 0;
+    m->objects = NULL;
+    m->object_count = 0;
+}
+
+static inline const unsigned char *pkg_message_bytes(const struct pkg_message *m)
+{
+    return m->bytes ? m->bytes : m->few;
+}
 
 /* Frees what is in it; it is empty then. */
 static inline void pkg_message_clear(struct pkg_message *m)
@@ -63,7 +79,7 @@ static inline void pkg_message_clear(struct pkg_message *m)
     m->length = 0;
 }
 
-/* In line, as most objects are of a few bytes, whose number is known where they are added. */
+/* Most objects are of a few bytes, whose number is known where they are added. */
 static inline int pkg_message_add_object(struct pkg_message *m, enum pkg_tag tag, const void *bytes,
                                          size_t n)
 {

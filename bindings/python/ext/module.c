@@ -479,6 +479,7 @@ static PyMethodDef methods[] = {
      NULL},
     {"copy", pkg_proxy_copy, METH_O, NULL},
     {"home", pkg_proxy_home, METH_O, NULL},
+    {"callable_class", pkg_proxy_class, METH_O, NULL},
     {"collect", collect_circles, METH_NOARGS, NULL},
     {"linked", count_linked, METH_NOARGS, NULL},
     {"settle", settle, METH_NOARGS, NULL},

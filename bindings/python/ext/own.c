@@ -4,7 +4,6 @@
 
 #include "bindings/python/ext/natives.h"
 #include "bindings/python/ext/release.h"
-#include "bindings/python/ext/state.h"
 #include "bindings/python/ext/types.h"
 
 static PyObject *kinds; /* numbers of types (types.h) */
@@ -159,12 +158,6 @@ void pkg_own_settle(void)
         return;
     pkg_heap_settle(heap);
     drain(heap);
-}
-
-void pkg_own_settle_rung(void)
-{
-    if (pkg_state.heap && atomic_load_explicit(&pkg_state.heap->due, memory_order_relaxed))
-        pkg_own_settle();
 }
 
 void pkg_own_settle_asked(void)

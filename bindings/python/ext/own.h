@@ -5,6 +5,7 @@
 #include "bindings/python/ext/python.h"
 
 #include "bindings/python/ext/object.h"
+#include "bindings/python/ext/state.h"
 
 /* Made when it is first asked for.  NULL: with an exception. */
 struct pkg_heap *pkg_own_heap(void);
@@ -16,8 +17,12 @@ PyObject *pkg_own_object(const struct pkg_object *handle);
 
 /* Lets go of objects whose handles were released; leaves the exception that is set. */
 void pkg_own_settle(void);
-/* The same if there are any, which costs nothing otherwise. */
-void pkg_own_settle_rung(void);
+/* The same if there are any; in line, as each call does it. */
+static inline void pkg_own_settle_rung(void)
+{
+    if (pkg_state.heap && atomic_load_explicit(&pkg_state.heap->due, memory_order_relaxed))
+        pkg_own_settle();
+}
 /* The same for who was rung (pkg_heap.ring). */
 void pkg_own_settle_asked(void);
 

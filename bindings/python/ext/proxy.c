@@ -159,39 +159,17 @@ static PyObject *make_named(PyObject *self, enum pkg_op op, PyObject *names, PyO
     return result;
 }
 
-/* The names and their values, in one order. */
-static PyObject *invoke_named(PyObject *self, PyObject *args, PyObject *named)
+static PyObject *invoke(PyObject *self, PyObject *const *args, size_t count, PyObject *names)
 {
-    PyObject *keys = PyDict_Keys(named), *names = keys ? PyList_AsTuple(keys) : NULL;
-    PyObject *values = names ? PyDict_Values(named) : NULL;
-    const Py_ssize_t n = PyTuple_Size(args), count = values ? PyList_Size(values) : 0;
-    PyObject **all = PyMem_Malloc((size_t)(n + count) * sizeof *all), *result = NULL;
-
-    for (Py_ssize_t i = 0; all && i < n; i++)
-        all[i] = PyTuple_GetItem(args, i);
-    for (Py_ssize_t i = 0; all && i < count; i++)
-        all[n + i] = PyList_GetItem(values, i);
-    if (!all)
-        PyErr_NoMemory();
-    else if (values)
-        result = make_named(self, PKG_OP_NAMED, names, all, n);
-    PyMem_Free(all);
-    Py_XDECREF(keys);
-    Py_XDECREF(names);
-    Py_XDECREF(values);
-    return result;
-}
-
-static PyObject *invoke(PyObject *self, PyObject *args, PyObject *named)
-{
+    const Py_ssize_t n = PyVectorcall_NARGS(count);
     struct pkg_call call;
 
-    if (named && PyDict_Size(named))
-        return invoke_named(self, args, named);
+    if (names && PyTuple_Size(names))
+        return make_named(self, PKG_OP_NAMED, names, args, n);
     if (begin(&call, self, PKG_OP_INVOKE) < 0)
         return NULL;
-    return pkg_values_add(&call.given, args, PKG_LINKED | PKG_GIVEN) == 1 ? make(&call)
-                                                                          : give_up(&call);
+    return pkg_values_add_all(&call.given, args, n, PKG_LINKED | PKG_GIVEN) == 1 ? make(&call)
+                                                                                 : give_up(&call);
 }
 
 static int need_proxy(PyObject *o)
@@ -241,27 +219,20 @@ PyObject *pkg_proxy_home(PyObject *module, PyObject *proxy)
 /* Those of the proxy and not of its object: what CPython needs to know of it, how it is pickled,
  * what has to be of a type of this interpreter, and the protocols of numpy, which need an array of
  * it. */
-static int is_own_name(PyObject *name)
+static int is_own_name(const char *utf8, size_t n)
 {
     static const char *const names[] = {
         "__class__",   "__reduce__", "__reduce_ex__", "__del__",         "__deepcopy__",
         "__weakref__", "__copy__",   "__signature__", "__annotations__", "__annotate__",
         NULL};
+    static const char array[] = "__array_";
 
-    PyObject *text;
-    int is = 0;
-
-    if (PyUnicode_GetLength(name) < 3 || PyUnicode_ReadChar(name, 0) != '_' ||
-        PyUnicode_ReadChar(name, 1) != '_')
+    if (n < 2 || utf8[0] != '_' || utf8[1] != '_')
         return 0;
-    for (size_t i = 0; names[i] && !is; i++)
-        is = PyUnicode_CompareWithASCIIString(name, names[i]) == 0;
-    if (is)
-        return 1;
-    text = PyUnicode_FromString("__array_");
-    is = text && PyUnicode_Tailmatch(name, text, 0, PY_SSIZE_T_MAX, -1) == 1;
-    Py_XDECREF(text);
-    return is;
+    for (size_t i = 0; names[i]; i++)
+        if (strlen(names[i]) == n && memcmp(names[i], utf8, n) == 0)
+            return 1;
+    return n >= strlen(array) && memcmp(array, utf8, strlen(array)) == 0;
 }
 
 /* The bytes stay where they are: whoever asks for the attribute has the name meanwhile. */
@@ -284,6 +255,8 @@ static PyObject *get_exactly(PyObject *self, PyObject *name)
     PyObject *bytes, *found = NULL;
     char *data;
 
+    if (utf8 && is_own_name(utf8, (size_t)n))
+        return PyObject_GenericGetAttr(self, name);
     if (utf8)
         return get_by(self, name, utf8, n);
     PyErr_Clear(); /* it has surrogates */
@@ -298,7 +271,7 @@ static PyObject *get_attribute(PyObject *self, PyObject *name)
 {
     PyObject *exactly, *found;
 
-    if (!PyUnicode_Check(name) || is_own_name(name))
+    if (!PyUnicode_Check(name))
         return PyObject_GenericGetAttr(self, name);
     if (PyUnicode_CheckExact(name))
         return get_exactly(self, name);
@@ -346,22 +319,45 @@ static PyObject *refuse_new(PyTypeObject *type, PyObject *args, PyObject *named)
 
 /* ---- types ----------------------------------------------------------------------------------- */
 
+/* How one is called without a tuple (PEP 590). */
+static PyMemberDef invoked[] = {
+    {"__vectorcalloffset__", T_PYSSIZET, offsetof(struct proxy, invoke), READONLY, NULL},
+    {NULL, 0, 0, 0, NULL},
+};
+
 /* A new reference. */
-static PyTypeObject *add_type(PyObject *module, const char *name, PyTypeObject *base,
-                              PyType_Slot *slots)
+static PyObject *new_type(const char *name, PyObject *bases, unsigned flags, PyType_Slot *slots)
 {
     PyType_Spec spec = {.name = name,
                         .basicsize = sizeof(struct proxy),
-                        .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
+                        .flags =
+                            flags | Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
                         .slots = slots};
+
+    return PyType_FromSpecWithBases(&spec, bases);
+}
+
+/* A new reference. */
+static PyTypeObject *add_type(PyObject *module, const char *name, PyTypeObject *base,
+                              unsigned flags, PyType_Slot *slots)
+{
     PyObject *bases = base ? PyTuple_Pack(1, base) : NULL, *type = NULL;
 
     if (bases || !base)
-        type = PyType_FromSpecWithBases(&spec, bases);
+        type = new_type(name, bases, flags, slots);
     Py_XDECREF(bases);
     if (type && PyObject_SetAttrString(module, strrchr(name, '.') + 1, type) < 0)
         Py_CLEAR(type);
     return (PyTypeObject *)type;
+}
+
+PyObject *pkg_proxy_class(PyObject *module, PyObject *bases)
+{
+    PyType_Slot slots[] = {
+        {Py_tp_members, invoked}, {Py_tp_traverse, (void *)pkg_linked_traverse}, {0, NULL}};
+
+    (void)module;
+    return new_type("extisolate.Proxy", bases, Py_TPFLAGS_HAVE_VECTORCALL, slots);
 }
 
 int pkg_proxy_add(PyObject *module)
@@ -385,24 +381,27 @@ int pkg_proxy_add(PyObject *module)
                            {Py_tp_setattro, (void *)set_attribute},
                            {Py_tp_traverse, (void *)pkg_linked_traverse},
                            {0, NULL}};
-    PyType_Slot callable[] = {
-        {Py_tp_call, (void *)invoke}, {Py_tp_traverse, (void *)pkg_linked_traverse}, {0, NULL}};
+    PyType_Slot callable[] = {{Py_tp_members, invoked},
+                              {Py_tp_call, (void *)PyVectorcall_Call},
+                              {Py_tp_traverse, (void *)pkg_linked_traverse},
+                              {0, NULL}};
     PyType_Slot buffer[] = {{Py_bf_getbuffer, (void *)get_memory},
                             {Py_tp_traverse, (void *)pkg_linked_traverse},
                             {0, NULL}};
     PyTypeObject *linked_type, *with_call = NULL, *with_memory = NULL, *shared_type = NULL;
     PyType_Slot shared[] = {{Py_tp_traverse, (void *)pkg_linked_traverse}, {0, NULL}};
 
-    linked_type = add_type(module, "extisolate._extisolate.Linked", NULL, linked);
+    linked_type = add_type(module, "extisolate._extisolate.Linked", NULL, 0, linked);
     if (linked_type)
-        proxy_type = add_type(module, "extisolate._extisolate.Proxy", linked_type, proxy);
+        proxy_type = add_type(module, "extisolate._extisolate.Proxy", linked_type, 0, proxy);
     if (proxy_type)
-        with_call = add_type(module, "extisolate._extisolate.CallableProxy", proxy_type, callable);
+        with_call = add_type(module, "extisolate._extisolate.CallableProxy", proxy_type,
+                             Py_TPFLAGS_HAVE_VECTORCALL, callable);
     if (with_call)
-        with_memory = add_type(module, "extisolate._extisolate.BufferProxy", proxy_type, buffer);
+        with_memory = add_type(module, "extisolate._extisolate.BufferProxy", proxy_type, 0, buffer);
     Py_XDECREF((PyObject *)with_call);
     Py_XDECREF((PyObject *)with_memory);
     if (with_memory)
-        shared_type = add_type(module, "extisolate._extisolate.Shared", linked_type, shared);
-    return shared_type ? pkg_linked_begin(linked_type, proxy_type, shared_type) : -1;
+        shared_type = add_type(module, "extisolate._extisolate.Shared", linked_type, 0, shared);
+    return shared_type ? pkg_linked_begin(linked_type, proxy_type, shared_type, invoke) : -1;
 }

@@ -205,18 +205,19 @@ static PyObject *read_at(struct reading *r)
     Py_RETURN_NONE;
 }
 
-int pkg_read_few(const struct pkg_message *m, PyObject **items)
+int pkg_read_few(const struct pkg_message *m, PyObject **items, size_t *n)
 {
     struct reading r = {m, pkg_message_bytes(m)};
-    size_t n = 0, i = 0;
+    size_t count;
 
-    if (m->length) {
-        if (*r.at++ != PKG_TUPLE || (n = read_size(&r)) > PKG_FEW)
-            return 0;
-        while (i < n && (items[i] = read_at(&r)))
-            i++;
-    }
-    return i == n ? 1 : -1;
+    *n = 0;
+    if (!m->length)
+        return 1;
+    if (*r.at++ != PKG_TUPLE || (count = read_size(&r)) > PKG_FEW)
+        return 0;
+    while (*n < count && (items[*n] = read_at(&r)))
+        ++*n;
+    return *n == count ? 1 : -1;
 }
 
 PyObject *pkg_read(const struct pkg_message *m)

@@ -526,6 +526,30 @@ def test_keywords_and_many_arguments(interp):
     assert f(1, 2, x=3, y=4) == ((1, 2), (("x", 3), ("y", 4)))
     assert f(*range(1000))[0] == tuple(range(1000))
     assert f(x=1) == ((), (("x", 1),))
+    for n in range(12):
+        assert f(*range(n)) == (tuple(range(n)), ())
+        assert f(*range(n), x=n, y=1) == (tuple(range(n)), (("x", n), ("y", 1)))
+    assert f.__call__(1, x=2) == ((1,), (("x", 2),))
+
+
+def test_calls_make_no_tuple(interp):
+    """The classes of what is called have Py_TPFLAGS_HAVE_VECTORCALL, also where those that are made
+    in Python have not got it.
+    """
+    vectorcall = 1 << 11
+    interp.exec("import functools\nclass Callable:\n    def __call__(self): pass")
+    for of in ("lambda: 1", "[].append", "functools.partial(int, '7')", "Callable()"):
+        assert type(interp.proxy(of)).__flags__ & vectorcall
+    assert not type(interp.proxy("object()")).__flags__ & vectorcall
+
+
+def test_classes_are_called(interp):
+    """They have methods of type, some of which a class that is there cannot be given."""
+    interp.exec("import abc\nclass Abstract(abc.ABC): pass\nclass Plain: pass")
+    for of in ("Plain", "Abstract"):
+        assert repr(interp.proxy(of)()).startswith(f"<proxy of <__main__.{of} object")
+    assert interp.proxy("int")("7") == 7
+    assert str(interp.proxy("type")("Name", (), {})()).startswith("<")  # of no module
 
 
 def test_many_names(interp):

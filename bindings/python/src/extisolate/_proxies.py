@@ -87,7 +87,7 @@ def _describe(obj: Any) -> tuple[Any, ...]:
     """Tell what the class of its proxies is to have."""
     cls = type(obj)
     return (
-        cls.__module__,
+        getattr(cls, "__module__", ""),  # type() finds none where no code of Python calls it
         cls.__qualname__,
         _method_names(cls),
         cls.__hash__ is not None,
@@ -322,6 +322,22 @@ def _content(module: str, qualname: str, names: tuple[str, ...], hashable: bool)
     return content
 
 
+def _new_class(name: str, bases: tuple[type, ...], content: dict[str, Any]) -> type:
+    """Make a class.  Before CPython 3.12 calls make tuples where a class was made in Python, so the
+    classes of what is called are C's.
+    """
+    if sys.version_info >= (3, 12) or _extisolate.CallableProxy not in bases:
+        return type(name, bases, content)
+    made = _extisolate.callable_class(bases)
+    made.__name__ = name
+    try:
+        for key in content.keys() - {"__slots__"}:
+            setattr(made, key, content[key])
+    except (AttributeError, TypeError):  # as proxies of classes have methods that type itself has
+        return type(name, bases, content)
+    return made
+
+
 def _gone_class() -> type:
     """Give the class of proxies whose objects were gone before anything was known of their type:
     whatever is done with one says so.
@@ -330,7 +346,7 @@ def _gone_class() -> type:
     generators = (GeneratorType, CoroutineType, AsyncGeneratorType)
     names = {name for cls in (*kinds, *generators) for name in _method_names(cls)}
     bases = (_extisolate.CallableProxy, _extisolate.BufferProxy)
-    return type("Proxy", bases, _content("", "", tuple(names), True))
+    return _new_class("Proxy", bases, _content("", "", tuple(names), True))
 
 
 def _class_for(asker: Proxy) -> type:
@@ -342,7 +358,7 @@ def _class_for(asker: Proxy) -> type:
         bases: tuple[type, ...] = (_extisolate.CallableProxy,) if "__call__" in what[2] else ()
         bases += (_extisolate.BufferProxy,) if memory else ()
         name = f"Proxy[{what[1]}]"
-        found = type(name, bases or (Proxy,), {**_content(*what), "__qualname__": name})
+        found = _new_class(name, bases or (Proxy,), {**_content(*what), "__qualname__": name})
         for base in abstract:
             if base in _ABSTRACT:
                 _ABSTRACT[base].register(found)
