@@ -21,6 +21,7 @@ class Case:
     again: str = ""     # what it says before the signal is sent once more
     racy: tuple = ()    # patterns of lines that come or not, as the program races with itself
     racy_at_int: tuple = ()     # after ^C, which its children get as well
+    stuck: float = 0    # an end takes so many seconds if the program waits for itself, as it does now and then
     noisy: bool = False     # its children say what the ends of each other make them say
     apart: bool = False     # each copy writes to its own file, since it does so piece by piece
     input: str = ""     # a file in apps/ that is the standard input of each copy
@@ -40,6 +41,8 @@ UVICORN = ("uvicorn", "app:asgi", "--host", "127.0.0.1", "--port", "PORT", "--no
 # Requests that the load has made, which differ in number, and that it has given up at its end.
 REQUESTS = (r'127\.0\.0\.1 - - \[TIME\] "GET', r'\[TIME\] "GET / HTTP', r"\[TIME(,\d+)?\] - Broken pipe from")
 GUNICORN = ("gunicorn", "app:wsgi", "--bind", "127.0.0.1:PORT")
+# All use one socket, which the last has.
+CONTROL = (r".*Control (socket listening|server error)",)
 # A worker that ^C has reached is ended by its master as well, at once.
 WORKERS = (r".*Worker exiting", r".*was sent SIGKILL")
 
@@ -77,11 +80,15 @@ CASES = [
     module("hypercorn", ("hypercorn",), "hypercorn", "app:asgi", "--bind", "127.0.0.1:PORT"),
     script("aiohttp", ("aiohttp",), "aiohttp_app.py", "PORT"),
     # Servers of WSGI
-    module("gunicorn-sync", ("gunicorn",), *GUNICORN, "--workers", "2", ordered=False, racy_at_int=WORKERS),
-    module("gunicorn-gthread", ("gunicorn",), *GUNICORN, "--threads", "4", ordered=False, racy_at_int=WORKERS),
+    module("gunicorn-sync", ("gunicorn",), *GUNICORN, "--workers", "2", ordered=False, racy=CONTROL,
+           racy_at_int=WORKERS),
+    # Its worker gets ^C from the terminal and SIGQUIT from its master, and whichever comes while the other's handler
+    # has the lock of the pool of threads waits for that until the worker is killed.
+    module("gunicorn-gthread", ("gunicorn",), *GUNICORN, "--threads", "4", ordered=False, racy=CONTROL,
+           racy_at_int=WORKERS, stuck=25),
     module("gunicorn-asgi", ("gunicorn", "uvicorn", "uvicorn-worker"), "gunicorn", "app:asgi", "--bind",
            "127.0.0.1:PORT", "--worker-class", "uvicorn_worker.UvicornWorker", ordered=False,
-           racy_at_int=WORKERS),
+           racy=CONTROL, racy_at_int=WORKERS),
     module("flask", ("flask",), "flask", "--app", "app:flask", "run", "--port", "PORT", racy=REQUESTS),
     module("waitress", ("waitress",), "waitress", "--listen=127.0.0.1:PORT", "app:wsgi",
            racy=("WARNING:waitress.queue:Task queue depth",)),
@@ -117,7 +124,10 @@ CASES = [
     waits(module, "ipython-waits", ("ipython",), *IPYTHON, input="interrupted.txt"),
     ends_by_itself(module, "nbconvert", NOTEBOOK, *NBCONVERT, "APPS/notebook.ipynb"),
     ends_by_itself(module, "nbconvert-fails", NOTEBOOK, *NBCONVERT, "APPS/fails.ipynb", status=1),
-    waits(module, "nbconvert-waits", NOTEBOOK, *NBCONVERT, "APPS/waits.ipynb"),
+    # Its kernel gets ^C as well, and may end first; where in its loop the program is differs.
+    waits(module, "nbconvert-waits", NOTEBOOK, *NBCONVERT, "APPS/waits.ipynb",
+          racy_at_int=(r"Task exception was never retrieved\n(?:.+\n)*?nbclient\.exceptions\.DeadKernelError",
+                       r".*Kernel died while waiting", "  ")),
     # Clusters
     ends_by_itself(script, "dask-threads", DASK, "dask_app.py", "threads"),
     ends_by_itself(script, "dask-processes", DASK, "dask_app.py", "processes"),

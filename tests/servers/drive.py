@@ -323,7 +323,7 @@ def run_once(copies, plain, end, seconds):
         copies.close()
 
 
-def run(case, plain, end, seconds, tries=3):
+def run(case, plain, end, seconds, tries=4):
     copies = Copies(case, plain)
     try:
         result = run_once(copies, plain, end, seconds)
@@ -331,7 +331,7 @@ def run(case, plain, end, seconds, tries=3):
         if tries == 1 or not copies.collided:
             raise
     else:
-        if tries == 1 or not copies.collided:
+        if tries == 1 or not (copies.collided or 0 < case.stuck < result.seconds):
             return result, copies.requests
     return run(case, plain, end, seconds, tries - 1)
 

@@ -25,7 +25,7 @@ try:
 except KeyboardInterrupt:
     if what == "process":
         subprocess.Popen(["sleep", "600"])
-    if what == "late":
+    if what in ("late", "stuck"):
         time.sleep(10)
     for line in ["b", "a"] if what == "order" else ["a", "b"]:
         print(line)
@@ -36,8 +36,9 @@ END
 cat >"$tmp/control_cases.py" <<END
 import cases
 def control(what):
-    return cases.script(what, (), "$tmp/program.py", what, "PORT", ends=("SIGINT",), load=what == "nothing")
-CASES = [control(w) for w in ("nothing", "message", "order", "status", "late", "process", "answer", "listed")]
+    return cases.script(what, (), "$tmp/program.py", what, "PORT", ends=("SIGINT",), load=what == "nothing",
+                        stuck=9 * (what == "stuck"))
+CASES = [control(w) for w in ("nothing", "message", "order", "status", "late", "stuck", "process", "answer", "listed")]
 END
 export EXTI_SERVERS_PYTHON=$system PYTHONPATH=$tmp:$here EXTI_SERVERS_CASES=control_cases
 export EXTI_SERVERS_DIFFERENCES=$tmp/differences
@@ -51,6 +52,7 @@ says message 'not ok message-SIGINT .*said 4 times, not 0: c'
 says order 'not ok order-SIGINT .*in another order'
 says status 'not ok status-SIGINT .*status 3, not 2'
 says late 'not ok late-SIGINT .*took 1[0-9.]* s to end'
+says stuck 'not ok stuck-SIGINT .*took 1[0-9.]* s to end' # each time
 says process "not ok process-SIGINT .*left processes: .*sleep 600"
 says answer 'not ok answer-SIGINT .*port [0-9]* answered 200'
 echo 'listed-* | always | it is said to differ' >"$tmp/differences"
