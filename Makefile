@@ -124,7 +124,7 @@ usable_archives = $(eval usable_archives := $(if $(STATIC_DEPS),$(if $(filter-ou
 	$(shell printf 'int elf_begin(void), elf_end(void);\nint main(void) { return elf_begin() + elf_end(); }\n' | \
 	$(CC) -w -x c -o /dev/null - -x none $(archives) $(SYSTEM_LIBS) 2>/dev/null && echo $(archives)))))$(usable_archives)
 PROGRAM_LIBS = $(if $(usable_archives),$(usable_archives) $(SYSTEM_LIBS),$(JANSSON_LIBS) $(LIBS))
-LIB_FLAGS := $(if $(on_windows),,-fPIC -DEXTI_API='__attribute__((visibility("default")))')
+LIB_FLAGS := $(if $(on_windows),,-fPIC $(if $(on_darwin),,-fno-plt) -DEXTI_API='__attribute__((visibility("default")))')
 
 # Programs whose counts are kept where they end by _exit.
 COUNTED_EXIT := $(if $(COV),$(B)/obj/tests/coverage/counted_exit.o)

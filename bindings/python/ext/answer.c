@@ -308,8 +308,9 @@ static int put(struct pkg_call *call, PyObject *result)
     return call->target ? put_result(call, result) : put_answer(call, result);
 }
 
-int pkg_answer(struct pkg_call *call, struct exti_error *err)
+int pkg_answer(void *asked, struct exti_error *err)
 {
+    struct pkg_call *call = asked;
     PyObject *result = NULL;
     int rc = adopt_thread();
 
@@ -329,10 +330,11 @@ int pkg_answer(struct pkg_call *call, struct exti_error *err)
     return EXTIPY_E_RAISED;
 }
 
-int pkg_answer_in_main(struct pkg_call *call, struct exti_error *err)
+int pkg_answer_in_main(void *asked, struct exti_error *err)
 {
+    const struct pkg_call *call = asked;
     PyGILState_STATE gil = PyGILState_Ensure();
-    int rc = pkg_answer(call, err);
+    int rc = pkg_answer(asked, err);
 
     if (call->lost) /* it was meant for the program, and nothing here can take it any more */
         PyErr_SetInterrupt();

@@ -4,9 +4,9 @@
 
 #include "bindings/python/ext/core.h"
 
-/* With the GIL. */
-int pkg_answer(struct pkg_call *call, struct exti_error *err);
+/* Both as pkg_answerer; with the GIL. */
+int pkg_answer(void *call, struct exti_error *err);
 /* The same of the main interpreter, on a thread without its GIL. */
-int pkg_answer_in_main(struct pkg_call *call, struct exti_error *err);
+int pkg_answer_in_main(void *call, struct exti_error *err);
 
 #endif

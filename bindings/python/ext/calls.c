@@ -4,22 +4,9 @@
 #include "bindings/python/ext/release.h"
 #include "bindings/python/ext/stack.h"
 
-struct question {
-    const struct pkg_entry *entry;
-    struct pkg_call *call;
-};
-
-static int ask(void *user, struct exti_error *err)
-{
-    const struct question *q = user;
-
-    return q->entry->answer(q->call, err);
-}
-
 static int call_context(const struct pkg_entry *e, struct pkg_call *call, struct exti_error *err)
 {
-    struct question q = {e, call};
-    int rc = extipy_visit(e->ctx, ask, &q, err);
+    int rc = extipy_visit(e->ctx, e->answer, call, err);
 
     if (rc == EXTIPY_E_EXITED)
         call->exit_status = extipy_exit_status(e->ctx);

@@ -53,8 +53,9 @@ struct pkg_call {
     struct pkg_message given, answer;
 };
 
-/* How an interpreter answers: on a thread that has its GIL. */
-typedef int (*pkg_answerer)(struct pkg_call *call, struct exti_error *err);
+/* How an interpreter answers: on a thread that has its GIL.  `call` is a struct pkg_call; the rest
+ * is as extipy_visit has it. */
+typedef int (*pkg_answerer)(void *call, struct exti_error *err);
 
 /* Whether calls may begin, or at least end. */
 enum pkg_closing { PKG_OPEN, PKG_CLOSING, PKG_CLOSED };
