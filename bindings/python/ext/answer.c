@@ -28,12 +28,39 @@ static int adopt_thread(void)
     return done ? 0 : -1;
 }
 
+/* Whether it may look at its caller's variables, as eval() and type() do.  Whoever calls from here
+ * has none. */
+static int may_look_at_caller(PyObject *function)
+{
+    PyObject *self;
+
+    if (function == (PyObject *)&PyType_Type)
+        return 1;
+    self = PyCFunction_CheckExact(function) ? PyCFunction_GetSelf(function) : NULL;
+    return self && PyModule_Check(self);
+}
+
+/* `named`: a dict, or NULL. */
+static PyObject *call_fully(PyObject *function, PyObject *args, PyObject *named)
+{
+    PyObject *none, *result = NULL;
+
+    if (!may_look_at_caller(function))
+        return PyObject_Call(function, args, named);
+    none = named ? NULL : PyDict_New();
+    if (named || none)
+        result = PyObject_CallFunctionObjArgs(pkg_state.in_main, function, args,
+                                              named ? named : none, NULL);
+    Py_XDECREF(none);
+    return result;
+}
+
 static PyObject *call_with_tuple(PyObject *function, const struct pkg_message *given)
 {
-    PyObject *args = pkg_read(given), *result = NULL;
+    PyObject *args = given->length ? pkg_read(given) : PyTuple_New(0), *result = NULL;
 
     if (args)
-        result = PyObject_CallObject(function, args);
+        result = call_fully(function, args, NULL);
     Py_XDECREF(args);
     return result;
 }
@@ -115,7 +142,7 @@ static PyObject *invoke_read(PyObject *function, PyObject *first, PyObject *give
     if (has_names)
         named = named_of(given, names);
     if (args && (named || !has_names))
-        result = PyObject_Call(function, args, named);
+        result = call_fully(function, args, named);
     Py_XDECREF(args);
     Py_XDECREF(named);
     return result;
@@ -168,7 +195,8 @@ static PyObject *operate(const struct pkg_call *call, PyObject *object)
     case PKG_OP_GET:
         return get_attribute(call, object);
     case PKG_OP_INVOKE:
-        return call_with(object, &call->given);
+        return may_look_at_caller(object) ? call_with_tuple(object, &call->given)
+                                          : call_with(object, &call->given);
     case PKG_OP_NAMED:
         return invoke(object, NULL, &call->given);
     case PKG_OP_SPECIAL:

@@ -101,16 +101,17 @@ static PyObject *attach_core(PyObject *module, PyObject *args)
 /* The package's functions by which this interpreter answers. */
 static PyObject *set_dispatch(PyObject *module, PyObject *args)
 {
-    PyObject *dispatch, *answered, *failed, *adopt_thread;
+    PyObject *dispatch, *answered, *failed, *adopt_thread, *in_main;
 
     (void)module;
-    if (!PyArg_ParseTuple(args, "OOOO", &dispatch, &answered, &failed, &adopt_thread))
+    if (!PyArg_ParseTuple(args, "OOOOO", &dispatch, &answered, &failed, &adopt_thread, &in_main))
         return NULL;
     Py_INCREF(args); /* and so what is in it, for good */
     pkg_state.dispatch = dispatch;
     pkg_state.answered = answered;
     pkg_state.failed = failed;
     pkg_state.adopt_thread = adopt_thread;
+    pkg_state.in_main = in_main;
     Py_RETURN_NONE;
 }
 

@@ -11,7 +11,7 @@ struct pkg_state {
     uint64_t id;            /* of the interpreter that it is in */
     struct extipy_ctx *ctx; /* that interpreter's; NULL: the main one */
     /* The package's functions of these names (_dispatch.py). */
-    PyObject *dispatch, *answered, *failed, *adopt_thread;
+    PyObject *dispatch, *answered, *failed, *adopt_thread, *in_main;
     /* And those that _proxies.py names. */
     PyObject *class_for, *special, *failed_linked, *raised, *collect, *data_kind, *packed,
         *unpacked;

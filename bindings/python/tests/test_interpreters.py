@@ -105,6 +105,8 @@ def test_what_looks_at_its_caller_is_called_from_main(interp):
     assert interp.call(eval, "seen * 7") == 42
     interp.call(exec, "globals()['set'] = seen + 1")
     assert interp.call(eval, "set") == 7
+    interp.call(exec, "given = set + 1")
+    assert interp.call(eval, "given") == 8 and "given" in interp.call(dir)
     assert "_unpack" not in interp.call(eval, "list(globals())")
 
 

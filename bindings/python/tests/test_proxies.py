@@ -549,7 +549,28 @@ def test_classes_are_called(interp):
     for of in ("Plain", "Abstract"):
         assert repr(interp.proxy(of)()).startswith(f"<proxy of <__main__.{of} object")
     assert interp.proxy("int")("7") == 7
-    assert str(interp.proxy("type")("Name", (), {})()).startswith("<")  # of no module
+
+
+def test_objects_of_a_class_without_a_module(interp):
+    interp.exec(
+        "class Meta(type):\n    @property\n    def __module__(cls): raise AttributeError\n"
+        "class Stray(metaclass=Meta): n = 5"
+    )
+    assert interp.proxy("Stray()").n == 5
+
+
+def test_calls_of_what_looks_at_its_caller(interp):
+    """It finds the variables of ``__main__``."""
+    interp.exec("n = 5\nimport sys, warnings")
+    assert interp.proxy("eval")("n + 1") == 6
+    assert interp.proxy("eval")("n + m", {"m": 1, "n": 2}) == 3
+    interp.proxy("exec")("n = 7")
+    for of in ("globals", "locals", "vars"):
+        assert interp.proxy(of)()["n"] == 7
+    assert "n" in interp.proxy("dir")() and interp.proxy("len")("ab") == 2
+    assert interp.proxy("sys._getframe")().f_globals["__name__"] == "__main__"
+    assert interp.proxy("type")("Name", (), {}).__module__ == "__main__"
+    assert interp.proxy("max")([3, 4], key=abs, default=1) == 4
 
 
 def test_many_names(interp):

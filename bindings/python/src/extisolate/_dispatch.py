@@ -108,12 +108,19 @@ def unpack(what: str, *message: Any) -> Any:
         raise _pickling.NotShareableError(text) from e
 
 
-def _in_main(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+# What eval() compiles has the features that its caller has, and not this module's.
+_caller = (lambda _function, _args, _kwargs: _function(*_args, **_kwargs)).__code__
+_caller = _caller.replace(co_flags=_caller.co_flags & ~__future__.annotations.compiler_flag)
+
+
+def in_main(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call what looks at its caller's variables, as eval() and globals() do, from ``__main__``."""
-    code = (lambda _function, _args, _kwargs: _function(*_args, **_kwargs)).__code__
-    # What they compile has the features that their caller has, and not this module's.
-    code = code.replace(co_flags=code.co_flags & ~__future__.annotations.compiler_flag)
-    return FunctionType(code, sys.modules["__main__"].__dict__)(function, args, kwargs)
+    variables = sys.modules["__main__"].__dict__
+    if not args and function in (dir, locals, vars):
+        return sorted(variables) if function is dir else variables
+    if len(args) == 1 and not kwargs and function in (eval, exec):
+        args = (*args, variables)
+    return FunctionType(_caller, variables)(function, args, kwargs)
 
 
 def adopt_thread() -> None:
@@ -131,7 +138,7 @@ def _invoke(kind: int, target: str | None, message: tuple[Any, ...]) -> Any:
         return _resolve(target)(*message[0])
     function, args, kwargs = unpack("args", kind, *message)
     if type(function) is BuiltinFunctionType:
-        return _in_main(function, args, kwargs)
+        return in_main(function, args, kwargs)
     if function is None and target is not None:
         function = _resolve(target)
     elif target is not None:
@@ -279,7 +286,7 @@ class Caller(_extisolate.Caller):
 
 def _begin() -> None:
     """Answer calls; in an interpreter that the package starts, of that which started it."""
-    _extisolate.set_dispatch(dispatch, answered, failed, adopt_thread)
+    _extisolate.set_dispatch(dispatch, answered, failed, adopt_thread, in_main)
     given = sys.__dict__.pop("_extisolate", None)
     if given is not None:
         _extisolate.attach(*given)

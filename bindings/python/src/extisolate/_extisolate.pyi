@@ -42,6 +42,7 @@ def set_dispatch(
     answered: Callable[..., Any],
     failed: Callable[..., Any],
     adopt_thread: Callable[[], None],
+    in_main: Callable[..., Any],
     /,
 ) -> None: ...
 def watch_interrupts(wanted: Callable[[], bool], /) -> None: ...

@@ -87,7 +87,7 @@ def _describe(obj: Any) -> tuple[Any, ...]:
     """Tell what the class of its proxies is to have."""
     cls = type(obj)
     return (
-        getattr(cls, "__module__", ""),  # type() finds none where no code of Python calls it
+        getattr(cls, "__module__", ""),  # C's type() finds none
         cls.__qualname__,
         _method_names(cls),
         cls.__hash__ is not None,
