@@ -7,12 +7,12 @@
 /* Adds the types of linked.h to the module. */
 int pkg_proxy_add(PyObject *module);
 
-/* Methods of the module: special(proxy, name, *args, **kwargs), copy(proxy), home(proxy), and */
+/* Methods of the module: special(proxy, name, *args, **kwargs), copy(proxy), home(proxy). */
 PyObject *pkg_proxy_special(PyObject *module, PyObject *const *args, Py_ssize_t n, PyObject *names);
 PyObject *pkg_proxy_copy(PyObject *module, PyObject *proxy);
 PyObject *pkg_proxy_home(PyObject *module, PyObject *proxy);
-/* callable_class(bases): a new class of those, one of which is that of proxies to be called.
- * Before 3.12 a class that Python itself makes has its calls make tuples. */
+/* And callable_class(bases): a new class of those, one of which is that of proxies to be called.
+ * Before 3.12 calls make tuples where a class was made in Python. */
 PyObject *pkg_proxy_class(PyObject *module, PyObject *bases);
 
 #endif
