@@ -107,6 +107,9 @@ def test_what_looks_at_its_caller_is_called_from_main(interp):
     assert interp.call(eval, "set") == 7
     interp.call(exec, "given = set + 1")
     assert interp.call(eval, "given") == 8 and "given" in interp.call(dir)
+    for function in (dir, locals, vars):
+        with pytest.raises(extisolate.ExecutionFailed, match="keyword"):
+            interp.call(function, given=1)
     assert "_unpack" not in interp.call(eval, "list(globals())")
 
 

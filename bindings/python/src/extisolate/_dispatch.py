@@ -116,7 +116,7 @@ _caller = _caller.replace(co_flags=_caller.co_flags & ~__future__.annotations.co
 def in_main(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call what looks at its caller's variables, as eval() and globals() do, from ``__main__``."""
     variables = sys.modules["__main__"].__dict__
-    if not args and function in (dir, locals, vars):
+    if not args and not kwargs and function in (dir, locals, vars):
         return sorted(variables) if function is dir else variables
     if len(args) == 1 and not kwargs and function in (eval, exec):
         args = (*args, variables)
