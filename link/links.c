@@ -29,15 +29,29 @@ static void let_go(struct exti_links *links, uint32_t i, int64_t base, bool last
         n->free_light(links->o.user, native);
 }
 
-void exti__link_end(struct exti_links *links, uint32_t i)
+static inline void end_link(struct exti_links *links, uint32_t i)
 {
     const struct link *l = &links->table.links[i];
+    const int64_t count = links->o.natives.count(links->o.user, l->native);
     const int64_t base = exti__link_base(links, l);
-    const bool last = links->o.natives.count(links->o.user, l->native) == base;
 
     exti__link_unlist(&links->table, i);
-    if (last && !(l->state & (LINK_IS_LIGHT | LINK_LOOSE)))
+    if (count == base && !(l->state & (LINK_IS_LIGHT | LINK_LOOSE)))
         let_wait(links, i, base);
     else
-        let_go(links, i, base, last);
+        let_go(links, i, base, count == base);
+}
+
+size_t exti__links_end(struct exti_links *links, uint32_t first)
+{
+    size_t count = 0;
+
+    for (uint32_t i = first, next; i != NO_LINK; i = next, count++) {
+        next = links->table.links[i].next;
+        if (exti__link_is_live(&links->table.links[i]))
+            end_link(links, i);
+        else
+            exti__link_give_back(&links->table, i);
+    }
+    return count;
 }

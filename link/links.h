@@ -57,9 +57,10 @@ static inline int64_t exti__link_base(const struct exti_links *links, const stru
     return l->state & LINK_LOOSE ? 0 : links->o.light;
 }
 
-/* Ends the link.  Its native is freed if it is a light shell that nobody refers to, and waits as a
- * dead one if nobody refers to it otherwise. */
-void exti__link_end(struct exti_links *links, uint32_t i);
+/* Ends the links of a list.  Their natives are freed if they are light shells that nobody refers to,
+ * and wait as dead ones if nobody refers to them otherwise.  Records on it that are no links any
+ * more are given back.  Returns how many were on it. */
+size_t exti__links_end(struct exti_links *links, uint32_t first);
 
 /* Whether young links are listed, for a host that has no other way than to mark. */
 static inline bool exti__links_have_young(const struct exti_links *links)

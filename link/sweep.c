@@ -5,37 +5,36 @@
 static void sweep_young(struct exti_links *links)
 {
     struct link_table *t = &links->table;
-    uint32_t i = links->young, next;
+    uint32_t first, *last = &first;
     exti_host_word object;
 
-    for (; i != NO_LINK; i = next) {
-        next = t->links[i].next;
+    for (uint32_t i = links->young; i != NO_LINK; i = t->links[i].next) {
         object = t->links[i].host;
         if (links->o.marking.survives(links->o.user, &object)) {
             exti__link_moved(t, i, object);
             t->links[i].state &= ~LINK_YOUNG;
         } else {
-            exti__link_end(links, i);
+            *last = i;
+            last = &t->links[i].next;
         }
     }
+    *last = NO_LINK;
+    exti__links_end(links, first);
 }
 
 /* Lists the links that end, and returns how many. */
 static uint32_t ask_all(struct exti_links *links, uint32_t *first)
 {
-    struct link *const all = links->table.links;
-    const uint32_t end = links->table.end;
+    const struct link *const end = links->table.links + links->table.end;
     uint32_t ending = 0, *last = first;
 
-    for (uint32_t i = 0; i < end; i++) {
-        struct link *l = &all[i];
-
+    for (struct link *l = links->table.links; l != end; l++) {
         if (!exti__link_is_live(l))
             continue;
         if ((l->state & LINK_STRONG) || links->o.marking.survives(links->o.user, &l->host)) {
             l->state &= ~LINK_YOUNG;
         } else {
-            *last = i;
+            *last = (uint32_t)(l - links->table.links);
             last = &l->next;
             ending++;
         }
@@ -47,14 +46,11 @@ static uint32_t ask_all(struct exti_links *links, uint32_t *first)
 static void sweep_all(struct exti_links *links)
 {
     struct link_table *t = &links->table;
-    uint32_t first, next;
+    uint32_t first;
 
     exti__circles_take(links);
     exti__link_moves_begin(t, ask_all(links, &first));
-    for (uint32_t i = first; i != NO_LINK; i = next) {
-        next = t->links[i].next;
-        exti__link_end(links, i);
-    }
+    exti__links_end(links, first);
     exti__link_moves_end(t);
     exti__collection_end(links);
     exti__repeat_undo_all(links); /* as natives that have lost their proxies may be revived */

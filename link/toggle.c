@@ -79,21 +79,6 @@ static void undo_repeated(struct exti_links *links, uint32_t first)
         exti__repeat_undo(links, i);
 }
 
-/* Circles have taken those that are not live any more. */
-static size_t end_all(struct exti_links *links, uint32_t first)
-{
-    size_t count = 0;
-
-    for (uint32_t i = first, next; i != NO_LINK; i = next, count++) {
-        next = links->table.links[i].next;
-        if (exti__link_is_live(&links->table.links[i]))
-            exti__link_end(links, i);
-        else
-            exti__link_give_back(&links->table, i);
-    }
-    return count;
-}
-
 size_t exti_links_settle(struct exti_links *links)
 {
     const struct circles *circles = links->circles;
@@ -108,7 +93,7 @@ size_t exti_links_settle(struct exti_links *links)
         give_back(links, first);
         return 0;
     }
-    count = end_all(links, first);
+    count = exti__links_end(links, first); /* circles have taken those that are not live any more */
     if ((links->dead_count > dead || links->circles != circles) && links->o.some_dead)
         links->o.some_dead(links->o.user);
     return count;
