@@ -134,16 +134,6 @@ void extipy__context_end_visit(struct extipy_ctx *c, int detached)
         end_watched(c, detached);
 }
 
-int extipy__context_works(struct extipy_ctx *c)
-{
-    int works;
-
-    pthread_mutex_lock(&c->lock);
-    works = c->jobs.started && pthread_equal(c->jobs.worker, pthread_self());
-    pthread_mutex_unlock(&c->lock);
-    return works;
-}
-
 void extipy__contexts_add(struct extipy_ctx *c)
 {
     pthread_mutex_lock(&contexts_lock);

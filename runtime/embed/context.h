@@ -128,8 +128,11 @@ int extipy__context_begin_visit(struct extipy_ctx *c, enum extipy_phase last,
                                 struct exti_error *err);
 void extipy__context_end_visit(struct extipy_ctx *c, int detached);
 
-/* Whether the calling thread is the one that runs the context's jobs. */
-int extipy__context_works(struct extipy_ctx *c);
+/* Whether the calling thread is the one that runs the context's jobs; the lock is held. */
+static inline int extipy__context_works(const struct extipy_ctx *c)
+{
+    return c->jobs.started && pthread_equal(c->jobs.worker, pthread_self());
+}
 
 void extipy__contexts_add(struct extipy_ctx *c);
 void extipy__contexts_remove(struct extipy_ctx *c);

@@ -13,17 +13,17 @@
 int extipy__job_new(struct extipy_job **out, struct extipy_ctx *c, const struct extipy_call *call,
                     struct exti_error *err)
 {
-    struct extipy_job *job = calloc(1, sizeof *job);
+    struct extipy_job *job = malloc(sizeof *job);
     char *function = call->function ? strdup(call->function) : NULL;
 
+    if (job)
+        *job = (struct extipy_job){.refs = 1, .ctx = c, .call = *call};
     if (!job || (call->function && !function) || pyrt_cond_init(&job->settling) != 0) {
         free(function);
         free(job);
         return pyrt_fail(err, EXTI_E_NOMEM, "out of memory");
     }
-    atomic_init(&job->refs, 1);
-    job->ctx = extipy__context_ref(c);
-    job->call = *call;
+    extipy__context_ref(c);
     job->call.function = function;
     extipy_object_keep(call->callee);
     extipy__values_ref(call->values);
@@ -53,6 +53,7 @@ void extipy_job_release(struct extipy_job *job)
     extipy__job_drop_call(job);
     extipy_values_free(job->result);
     extipy_exception_free(job->raised);
+    free(job->err);
     pthread_cond_destroy(&job->settling);
     extipy__context_unref(job->ctx);
     free(job);
@@ -115,14 +116,12 @@ void extipy__job_remove(struct extipy_job_list *list, enum extipy_job_order by,
 
 /* ---- its end ---- */
 
-static int has_settled(struct extipy_job *job)
+void extipy__job_fail(struct extipy_job *job, const struct exti_error *err)
 {
-    int settled;
-
-    pthread_mutex_lock(&job->ctx->lock);
-    settled = job->settled;
-    pthread_mutex_unlock(&job->ctx->lock);
-    return settled;
+    job->code = err->code;
+    job->err = malloc(sizeof *job->err);
+    if (job->err)
+        *job->err = *err;
 }
 
 /* Without a GIL. */
@@ -141,13 +140,17 @@ static int await_settling(struct extipy_job *job, uint64_t until)
 int extipy_job_wait(struct extipy_job *job, int64_t timeout, struct exti_error *err)
 {
     struct extipy_attachment *paused;
-    int rc, settled;
+    int rc, settled, works;
 
     if (!job)
         return pyrt_fail(err, EXTI_E_ARG, "the job is NULL");
-    if (has_settled(job))
+    pthread_mutex_lock(&job->ctx->lock);
+    settled = job->settled;
+    works = extipy__context_works(job->ctx);
+    pthread_mutex_unlock(&job->ctx->lock);
+    if (settled)
         return 0;
-    if (pthread_equal(job->ctx->keeper, pthread_self()) || extipy__context_works(job->ctx))
+    if (works || pthread_equal(job->ctx->keeper, pthread_self()))
         return pyrt_fail(err, EXTIPY_E_PLACE, "the job waits for this thread");
     rc = extipy__threads_pause(&paused, err);
     if (rc < 0)
@@ -177,7 +180,11 @@ int extipy_job_result(struct extipy_job *job, struct extipy_values **result,
     pthread_mutex_unlock(&job->ctx->lock);
     if (rc == EXTIPY_E_STATE)
         return pyrt_fail(err, rc, "the job has not ended");
-    if (rc < 0 && err)
-        *err = job->err;
+    if (rc == 0 || !err)
+        return rc;
+    if (job->err)
+        *err = *job->err;
+    else
+        pyrt_fail(err, rc, "out of memory for what went wrong");
     return rc;
 }

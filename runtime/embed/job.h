@@ -36,7 +36,7 @@ struct extipy_job {
 
     /* The outcome. */
     int code;
-    struct exti_error err;
+    struct exti_error *err; /* of a code below 0; NULL: there was no memory for it */
     struct extipy_values *result;
     struct extipy_exception *raised;
 };
@@ -46,6 +46,8 @@ int extipy__job_new(struct extipy_job **out, struct extipy_ctx *c, const struct 
                     struct exti_error *err);
 /* Lets go of what is called and of its arguments. */
 void extipy__job_drop_call(struct extipy_job *job);
+/* What went wrong is the job's outcome. */
+void extipy__job_fail(struct extipy_job *job, const struct exti_error *err);
 
 void extipy__job_append(struct extipy_job_list *list, struct extipy_job *job);
 /* Into a list by deadlines. */

@@ -13,11 +13,17 @@
 
 /* ---- the end of a job ---- */
 
-/* Consumes the library's reference. */
+/* Those who wait are woken without the lock, which they would find taken and sleep again.  Consumes
+ * the library's reference. */
+static void wake_waiting(struct extipy_job *job)
+{
+    pthread_cond_broadcast(&job->settling);
+    extipy_job_release(job);
+}
+
+/* Likewise. */
 static void settle_job(struct extipy_job *job)
 {
-    if (!job->abandoned)
-        extipy__job_drop_call(job);
     if (job->done)
         job->done(job, job->user);
     if (job->queue)
@@ -25,9 +31,8 @@ static void settle_job(struct extipy_job *job)
     extipy__queue_unref(job->queue);
     pthread_mutex_lock(&job->ctx->lock);
     job->settled = 1;
-    pthread_cond_broadcast(&job->settling);
     pthread_mutex_unlock(&job->ctx->lock);
-    extipy_job_release(job);
+    wake_waiting(job);
 }
 
 /* The lock is held, as for what follows. */
@@ -41,11 +46,13 @@ static void drop_deadline(struct extipy_job *job)
 static void end_unrun(struct extipy_job *job, int code, const char *why)
 {
     struct extipy_ctx *c = job->ctx;
+    struct exti_error err;
 
     drop_deadline(job);
     extipy__job_remove(&c->jobs.queued, EXTIPY_BY_TURN, job);
     extipy__job_append(&c->jobs.unrun, job);
-    job->code = pyrt_fail(&job->err, code, "%s", why);
+    pyrt_fail(&err, code, "%s", why);
+    extipy__job_fail(job, &err);
     job->state = EXTIPY_JOB_ENDED;
     pthread_cond_broadcast(&c->changed);
 }
@@ -72,12 +79,14 @@ static void expire_jobs(struct extipy_ctx *c)
 static void abandon_job(struct extipy_ctx *c)
 {
     struct extipy_job *job = c->jobs.running;
+    struct exti_error err;
 
     drop_deadline(job);
     c->jobs.running = NULL;
     c->jobs.abandoned = job->abandoned = 1;
     c->stuck = 1;
-    job->code = extipy__exited(c, &job->err);
+    extipy__exited(c, &err);
+    extipy__job_fail(job, &err);
     job->state = EXTIPY_JOB_ENDED;
     extipy__job_append(&c->jobs.unrun, job);
 }
@@ -102,54 +111,60 @@ static int are_to_end(const struct extipy_ctx *c)
 /* ---- the worker ---- */
 
 struct outcome {
-    int code;
-    struct exti_error err;
+    int code; /* below 0: with an error */
     struct extipy_values *result;
     struct extipy_exception *raised;
 };
 
-static void make_call(struct extipy_ctx *c, struct extipy_job *job, struct outcome *out)
+static void make_call(struct extipy_ctx *c, struct extipy_job *job, struct outcome *out,
+                      struct exti_error *err)
 {
     struct pyobj *object;
     int ended;
 
-    out->code = extipy_enter(c, &out->err);
+    out->code = extipy_enter(c, err);
     if (out->code < 0)
         return;
     extipy__interrupt_begin(job);
     object = extipy__call_inside(c, &job->call, &ended);
     extipy__interrupt_end(job, ended);
-    out->code =
-        ended ? extipy__exited(c, &out->err)
-              : extipy__call_keep(c, job->call.stay, object, &out->result, &out->raised, &out->err);
+    out->code = ended
+                    ? extipy__exited(c, err)
+                    : extipy__call_keep(c, job->call.stay, object, &out->result, &out->raised, err);
     extipy_leave(c, NULL);
 }
 
 /* Returns 0 if the job was abandoned.  The lock is held. */
-static int end_job(struct extipy_job *job, const struct outcome *out)
+static int end_job(struct extipy_job *job, const struct outcome *out, const struct exti_error *err)
 {
     if (job->abandoned)
         return 0;
     drop_deadline(job);
-    job->code = out->code;
-    job->err = out->err;
+    if (out->code < 0)
+        extipy__job_fail(job, err);
     job->result = out->result;
     job->raised = out->raised;
     job->state = EXTIPY_JOB_ENDED;
+    job->settled = !job->done && !job->queue;
     return 1;
 }
 
 static void run_job(struct extipy_ctx *c, struct extipy_job *job)
 {
     struct outcome out = {0};
-    int ended;
+    struct exti_error err;
+    int ended, settled;
 
     extipy_job_keep(job);
-    make_call(c, job, &out);
+    make_call(c, job, &out, &err);
+    extipy__job_drop_call(job);
     pthread_mutex_lock(&c->lock);
-    ended = end_job(job, &out);
+    ended = end_job(job, &out, &err);
+    settled = job->settled;
     pthread_mutex_unlock(&c->lock);
-    if (ended) {
+    if (ended && settled) {
+        wake_waiting(job);
+    } else if (ended) {
         settle_job(job);
     } else {
         extipy_values_free(out.result);
@@ -258,7 +273,8 @@ static void start_wanted_worker(struct extipy_ctx *c)
 
     while (rc < 0 && (job = c->jobs.queued.first)) {
         end_unrun(job, rc, err.message);
-        job->err = err;
+        if (job->err)
+            *job->err = err;
     }
 }
 
@@ -268,6 +284,8 @@ static void settle_unrun(struct extipy_ctx *c)
 
     extipy__job_remove(&c->jobs.unrun, EXTIPY_BY_TURN, job);
     pthread_mutex_unlock(&c->lock);
+    if (!job->abandoned)
+        extipy__job_drop_call(job);
     settle_job(job);
     pthread_mutex_lock(&c->lock);
 }
@@ -302,10 +320,9 @@ int extipy__jobs_telling(struct extipy_ctx *c)
 {
     int telling;
 
-    if (!extipy__context_works(c))
-        return pthread_equal(c->keeper, pthread_self());
     pthread_mutex_lock(&c->lock);
-    telling = c->jobs.running == NULL;
+    telling = extipy__context_works(c) ? c->jobs.running == NULL
+                                       : pthread_equal(c->keeper, pthread_self());
     pthread_mutex_unlock(&c->lock);
     return telling;
 }
@@ -336,7 +353,6 @@ static int add_job(struct extipy_ctx *c, struct extipy_job *job, struct exti_err
         pthread_cond_broadcast(&c->changed);
     if (job->queue)
         extipy__queue_ref(job->queue);
-    pthread_cond_signal(&c->jobs.work);
     return 0;
 }
 
@@ -358,17 +374,18 @@ int extipy_submit(struct extipy_job **out, struct extipy_ctx *c, const struct ex
     job->user = opts.user;
     job->queue = opts.queue;
     job->deadline = opts.timeout ? pyrt_clock_after(opts.timeout) : PYRT_NEVER;
-    if (out)
-        extipy_job_keep(job); /* before it can end */
+    extipy_job_keep(job); /* before it can end */
     pthread_mutex_lock(&c->lock);
     rc = add_job(c, job, err);
     pthread_mutex_unlock(&c->lock);
-    if (rc < 0)
+    if (rc == 0)
+        pthread_cond_signal(&job->ctx->jobs.work); /* without the lock, which the worker takes */
+    else
         extipy_job_release(job);
-    if (rc < 0 && out)
-        extipy_job_release(job);
-    else if (out)
+    if (rc == 0 && out)
         *out = job;
+    else
+        extipy_job_release(job);
     return rc;
 }
 

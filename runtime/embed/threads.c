@@ -480,12 +480,15 @@ void extipy__threads_resume(struct extipy_attachment *paused)
 int extipy__threads_outside(struct extipy_ctx *c, struct exti_error *err)
 {
     struct extipy_attachment *at;
-    int rc = need_record(err);
+    int rc = need_record(err), works;
 
     if (rc < 0)
         return rc;
     at = find_attachment(own, c);
-    if ((at && at->native) || extipy__context_works(c))
+    pthread_mutex_lock(&c->lock);
+    works = extipy__context_works(c);
+    pthread_mutex_unlock(&c->lock);
+    if (works || (at && at->native))
         return pyrt_fail(err, EXTIPY_E_PLACE, "this thread belongs to the context");
     if (at && at->entries)
         return pyrt_fail(err, EXTIPY_E_PLACE, "this thread is inside the context");
