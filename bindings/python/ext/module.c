@@ -8,6 +8,7 @@
 #include "bindings/python/ext/calls.h"
 #include "bindings/python/ext/collect.h"
 #include "bindings/python/ext/entries.h"
+#include "bindings/python/ext/gates.h"
 #include "bindings/python/ext/holds.h"
 #include "bindings/python/ext/interrupt.h"
 #include "bindings/python/ext/linked.h"
@@ -21,6 +22,7 @@
 #include "bindings/python/ext/release.h"
 #include "bindings/python/ext/state.h"
 #include "bindings/python/ext/target.h"
+#include "bindings/python/ext/tasks.h"
 #include "bindings/python/ext/values.h"
 #include "bindings/python/ext/visits.h"
 
@@ -547,6 +549,8 @@ static int fill_module(PyObject *module)
         add_dict(module, "kept", &pkg_state.kept) < 0)
         return -1;
     if (add_exceptions(module) < 0 || pkg_caller_add(module) < 0 || pkg_proxy_add(module) < 0)
+        return -1;
+    if (pkg_gates_add(module) < 0 || pkg_tasks_add(module) < 0)
         return -1;
     return pkg_memory_init();
 }

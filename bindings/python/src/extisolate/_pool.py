@@ -6,7 +6,7 @@ import contextlib
 import itertools
 import pickle
 import threading
-from concurrent.futures import Future
+from concurrent.futures import Future, _base
 from concurrent.futures.thread import BrokenThreadPool, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Callable, TypeVar
 
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 _numbers = itertools.count()
 _submit = ThreadPoolExecutor.submit  # as super() costs more
+_result, _exception = Future.result, Future.exception
+_UNENDED = (_base.PENDING, _base.RUNNING)
 
 _T = TypeVar("_T")
 
@@ -119,6 +121,57 @@ class _Workers(_extisolate.OwnCaller):
             self.own.starting = False
 
 
+class _Task(Future[Any]):
+    """A task, for whose end one waits without disturbing who is about to wait as well.
+
+    A worker that ends it has the GIL, and keeps it until it waits for the next task.  Futures wake
+    who waits for them at once, who then waits for the GIL.
+    """
+
+    def _await(self, timeout: float | None) -> float | None:
+        """Wait for its end, and give how long is to be waited for it yet."""
+        if timeout is not None and not 0 < timeout <= threading.TIMEOUT_MAX:
+            return timeout
+        gate = _extisolate.Gate()
+        with self._condition:
+            if self._state not in _UNENDED:
+                return timeout
+            self._waiters.append(gate)  # type: ignore[arg-type]
+        ended = False
+        try:
+            ended = gate.wait(timeout)
+        finally:
+            if not ended:
+                with self._condition:
+                    self._waiters.remove(gate)  # type: ignore[arg-type]
+        return timeout if ended else 0
+
+    def result(self, timeout: float | None = None) -> Any:
+        """Give what the task returned, or raise what it raised; see Future.result."""
+        if self._state in _UNENDED:
+            timeout = self._await(timeout)
+        try:
+            return _result(self, timeout)
+        finally:
+            del self  # whose exception has this frame in its traceback
+
+    def exception(self, timeout: float | None = None) -> BaseException | None:
+        """Give what the task raised, if anything; see Future.exception."""
+        if self._state in _UNENDED:
+            timeout = self._await(timeout)
+        return _exception(self, timeout)
+
+    def cancel(self) -> bool:
+        """Cancel the task unless it runs or has ended; see Future.cancel."""
+        cancelled = super().cancel()
+        if cancelled:
+            with self._condition:
+                for waiter in self._waiters:
+                    if isinstance(waiter, _extisolate.Gate):
+                        waiter.open()
+        return cancelled
+
+
 class _Uncounted(threading.Semaphore):
     """For an executor that has all its threads, and need not know which are idle.
 
@@ -167,12 +220,15 @@ class InterpreterPoolExecutor(ThreadPoolExecutor):
             thread_name_prefix or f"InterpreterPoolExecutor-{next(_numbers)}",
             self._workers.start,
         )
+        self._work_queue = _extisolate.TaskQueue()  # type: ignore[assignment]
         self._workers.count = self._max_workers
         self._call = self._workers.call
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         """Schedule a call in one of the interpreters; see Executor.submit."""
-        return _submit(self, self._call, fn, *args, **kwargs)
+        task = _submit(self, self._call, fn, *args, **kwargs)
+        task.__class__ = _Task
+        return task
 
     def map(
         self,
