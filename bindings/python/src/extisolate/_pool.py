@@ -240,7 +240,7 @@ class InterpreterPoolExecutor(ThreadPoolExecutor):
     ) -> Iterator[_T]:
         """Call it with the items of the iterables, as many at a time as ``chunksize`` says.
 
-        See Executor.map.  A task costs about 20 us beside what it does, and a larger
+        See Executor.map.  A task costs about 10 us beside what it does, and a larger
         ``chunksize`` spares most tasks that.  If one of a chunk raises, the others' results are
         lost, as with ProcessPoolExecutor.
 
