@@ -12,13 +12,18 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#ifdef __linux__
+#include <linux/fs.h>
+#include <sys/ioctl.h>
+#endif
 
 #include "runtime/fail.h"
 #include "runtime/scratch.h"
 #include "runtime/system.h"
 
 struct pyrt_scratch {
-    char *path;
+    char *path; /* in `root` */
+    char *root;
     int alive;        /* our end of a pipe, which closes when this process ends in whatever way */
     int gone;         /* reaches the end of file when the helper has ended */
     struct stat pipe; /* `alive`: the program may close it and get the number for another file */
@@ -111,7 +116,7 @@ static int start_helper(struct pyrt_scratch *s)
     if (pid == 0) {
         close(alive[1]);
         close(gone[0]);
-        run_helper(s->path, alive[0], gone[1]);
+        run_helper(s->root, alive[0], gone[1]);
     }
     if (pid < 0)
         error = errno;
@@ -130,12 +135,31 @@ static int start_helper(struct pyrt_scratch *s)
     return 0;
 }
 
-static char *make_dir(void)
+/* Where the file system spreads the folders in this one, files in them are made sooner, as none are
+ * near that were removed just now: see base/os/fs_folder_posix.c. */
+static void spread_folders(const char *path)
 {
-    const char *tmp = getenv("TMPDIR");
+#ifdef FS_TOPDIR_FL
+    const int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int flags = 0;
+
+    if (fd >= 0 && ioctl(fd, FS_IOC_GETFLAGS, &flags) == 0) {
+        flags |= FS_TOPDIR_FL;
+        ioctl(fd, FS_IOC_SETFLAGS, &flags);
+    }
+    if (fd >= 0)
+        close(fd);
+#else
+    (void)path;
+#endif
+}
+
+/* Gives its real path, in which `name` ends with six X. */
+static char *make_dir(const char *in, const char *name)
+{
     char *path = NULL, *real;
 
-    if (asprintf(&path, "%s/extisolate-XXXXXX", tmp && *tmp ? tmp : "/tmp") < 0)
+    if (asprintf(&path, "%s/%s", in, name) < 0)
         return NULL;
     if (!mkdtemp(path)) {
         free(path);
@@ -148,6 +172,29 @@ static char *make_dir(void)
     return real;
 }
 
+static int make_dirs(struct pyrt_scratch *s, const char *in)
+{
+    int error;
+
+    s->root = make_dir(in, "extisolate-XXXXXX");
+    if (!s->root)
+        return errno;
+    spread_folders(s->root);
+    s->path = make_dir(s->root, "XXXXXX");
+    if (s->path)
+        return 0;
+    error = errno;
+    rmdir(s->root);
+    return error;
+}
+
+static void free_scratch(struct pyrt_scratch *s)
+{
+    free(s->path);
+    free(s->root);
+    free(s);
+}
+
 int pyrt_scratch_new(struct pyrt_scratch **out, struct exti_error *err)
 {
     struct pyrt_scratch *s = calloc(1, sizeof *s);
@@ -156,18 +203,18 @@ int pyrt_scratch_new(struct pyrt_scratch **out, struct exti_error *err)
 
     if (!s)
         return pyrt_fail(err, EXTI_E_NOMEM, "out of memory");
-    s->path = make_dir();
-    if (!s->path) {
-        error = errno;
-        free(s);
-        return pyrt_fail_os(err, error, tmp && *tmp ? tmp : "/tmp",
+    tmp = tmp && *tmp ? tmp : "/tmp";
+    error = make_dirs(s, tmp);
+    if (error) {
+        free_scratch(s);
+        return pyrt_fail_os(err, error, tmp,
                             "cannot create a private directory in it (TMPDIR names another place)");
     }
     error = start_helper(s);
     if (error) {
         rmdir(s->path);
-        free(s->path);
-        free(s);
+        rmdir(s->root);
+        free_scratch(s);
         return pyrt_fail_os(err, error, "", "cannot start the helper that removes temporary files");
     }
     *out = s;
@@ -199,11 +246,10 @@ void pyrt_scratch_free(struct pyrt_scratch *s)
         while (read(s->gone, &byte, 1) < 0 && errno == EINTR)
             continue;
     else
-        nftw(s->path, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+        nftw(s->root, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
     if (ours) {
         close(s->alive);
         close(s->gone);
     }
-    free(s->path);
-    free(s);
+    free_scratch(s);
 }

@@ -3,10 +3,15 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#ifdef __linux__
+#include <linux/fs.h>
+#include <sys/ioctl.h>
+#endif
 
 #include "base/error.h"
 #include "base/mem.h"
@@ -31,6 +36,69 @@ int exti__fs_mkdir(const char *path, bool *made, struct exti_error *err)
     return 0;
 }
 
+/* ---- private folders ---- */
+
+#define TEMPLATE "exti-XXXXXX"
+
+/* Has the file system put new folders in `path` far from it and from each other.  False if it
+ * cannot. */
+static bool spread_folders(const char *path)
+{
+#ifdef FS_TOPDIR_FL
+    const int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int flags = 0;
+    bool done = fd >= 0 && ioctl(fd, FS_IOC_GETFLAGS, &flags) == 0;
+
+    flags |= FS_TOPDIR_FL;
+    done = done && ioctl(fd, FS_IOC_SETFLAGS, &flags) == 0;
+    if (fd >= 0)
+        close(fd);
+    return done;
+#else
+    (void)path;
+    return false;
+#endif
+}
+
+/* Puts a folder that was made in `from` into the place of the empty folder `to`. */
+static int replace_folder(const char *from, const char *to)
+{
+    char *inner = exti__path_join(from, strrchr(to, '/') + 1);
+    int rc = -1;
+
+    if (inner && mkdir(inner, 0700) == 0) {
+        rc = rename(inner, to);
+        if (rc)
+            rmdir(inner);
+    }
+    exti__free(inner);
+    return rc;
+}
+
+/* Makes `path`, whose end is replaced.  It is made in another private folder and moved, where the
+ * file system spreads folders.  For ext4 puts files beside their folder, and for some minutes looks
+ * at each inode there that was freed before it finds one for a new file (recently_deleted in
+ * fs/ext4/ialloc.c): contexts that come after many others would open slower and slower. */
+static int make_private(char *path)
+{
+    char *apart;
+    bool moved = false;
+
+    if (!mkdtemp(path))
+        return -1;
+    apart = spread_folders(path) ? exti__strdup(path) : NULL;
+    if (apart)
+        memcpy(strrchr(apart, '/') + 1, TEMPLATE, sizeof TEMPLATE);
+    if (apart && mkdtemp(apart)) {
+        moved = replace_folder(path, apart) == 0;
+        rmdir(moved ? path : apart);
+    }
+    if (moved)
+        memcpy(path, apart, strlen(path));
+    exti__free(apart);
+    return 0;
+}
+
 int exti__fs_mkdtemp(char **out, struct exti_error *err)
 {
     const char *base = getenv("TMPDIR");
@@ -40,10 +108,10 @@ int exti__fs_mkdtemp(char **out, struct exti_error *err)
     /* With a relative $TMPDIR the folder's name would depend on the working directory. */
     if (!base || base[0] != '/')
         base = "/tmp";
-    path = exti__path_join(base, "exti-XXXXXX");
+    path = exti__path_join(base, TEMPLATE);
     if (!path)
         return exti__fail_nomem(err);
-    if (!mkdtemp(path)) {
+    if (make_private(path) != 0) {
         rc = exti__fail_io(err, errno, base, "cannot make a temporary folder here");
         exti__free(path);
         return rc;

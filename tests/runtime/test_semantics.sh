@@ -132,7 +132,7 @@ same_as_stock() { # NAME EXE ARGS...
     $run --python "$exe" "$@" >got.out 2>got.err </dev/null
     rc2=$?
     sed -i '/^context 0:$/d' got.err
-    sed -i "s#, '[^',]*/extisolate-[^/]*/python'.\$#]#" got.out
+    sed -i "s#, '[^',]*/extisolate-[^/]*/[^/]*/python'.\$#]#" got.out
     sed -i 's/ at 0x[0-9a-f]*/ at ADDRESS/' want.out got.out want.err got.err
     if [ $rc1 = $rc2 ] && cmp -s want.out got.out && cmp -s want.err got.err; then
         ok "$name"

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/mem.h"
@@ -64,6 +65,61 @@ static void mkdtemp_makes_a_private_folder(void **state)
     assert_memory_equal(a, "/tmp/", 5);
     rmdir(a);
     exti__free(a);
+}
+
+#define FOLDERS 16
+#define EXT4_MAGIC 0xef53 /* statfs(2) */
+#define MANY_FILES 1000000
+
+static unsigned long long group_of(const char *path)
+{
+    struct stat st;
+
+    assert_int_equal(stat(path, &st), 0);
+    return (unsigned long long)st.st_ino / 8192; /* mke2fs(8)'s default of inodes in a group */
+}
+
+static size_t count_groups(const unsigned long long *groups)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < FOLDERS; i++) {
+        size_t same = 0;
+
+        while (groups[same] != groups[i])
+            same++;
+        count += same == i;
+    }
+    return count;
+}
+
+/* ext4 puts files into the group of their folder.  Folders that are made as others are lie in the
+ * groups beside their parent, which is the control. */
+static void private_folders_lie_apart(void **state)
+{
+    struct test *t = *state;
+    unsigned long long apart[FOLDERS], together[FOLDERS];
+    struct statfs fs;
+    struct stat st;
+    char *path;
+
+    assert_int_equal(statfs(t->dir, &fs), 0);
+    if (fs.f_type != EXT4_MAGIC || fs.f_files < MANY_FILES)
+        skip_because("the file system is not ext4, or small");
+    setenv("TMPDIR", t->dir, 1);
+    for (size_t i = 0; i < FOLDERS; i++) {
+        assert_ok(exti__fs_mkdtemp(&path, &t->err), &t->err);
+        apart[i] = group_of(path);
+        assert_int_equal(rmdir(path), 0);
+        exti__free(path);
+        path = test_format(t, "%s/%zu", t->dir, i);
+        assert_int_equal(mkdir(path, 0700), 0);
+        together[i] = group_of(path);
+    }
+    unsetenv("TMPDIR");
+    assert_int_equal(stat(t->dir, &st), 0);
+    assert_int_equal(st.st_nlink, 2 + FOLDERS); /* no folder that was made on the way is left */
+    assert_true(count_groups(apart) > 2 * count_groups(together));
 }
 
 struct listing {
@@ -128,6 +184,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         exti_test(mkdir_says_whether_it_made_the_folder),
         exti_test(mkdtemp_makes_a_private_folder),
+        exti_test(private_folders_lie_apart),
         exti_test(list_gives_every_name_once),
         exti_test(list_stops_when_the_callback_asks),
         exti_test(sync_parent_needs_the_folder_only),
