@@ -2,6 +2,7 @@
 #include "bindings/python/ext/tasks.h"
 
 #include <string.h>
+#include <unistd.h>
 
 #include "bindings/python/ext/gates.h"
 
@@ -17,6 +18,7 @@ struct tasks {
     PyObject_HEAD PyObject **items; /* a ring */
     size_t first, count, room;
     struct sleeper *sleepers, **end; /* the first is who has waited longest */
+    pid_t process;                   /* whose threads they are */
 };
 
 static PyObject *empty; /* queue.Empty */
@@ -59,15 +61,33 @@ static PyObject *take_first(struct tasks *self)
 
 /* ---- who waits ---- */
 
+static void forget_sleepers(struct tasks *self)
+{
+    self->sleepers = NULL;
+    self->end = &self->sleepers;
+}
+
+/* A forked child has none of the threads that waited, and their stacks are other threads'. */
+static void forget_others(struct tasks *self)
+{
+    const pid_t process = getpid();
+
+    if (self->process != process)
+        forget_sleepers(self);
+    self->process = process;
+}
+
 static void wake_one(struct tasks *self)
 {
-    struct sleeper *s = self->sleepers;
+    struct sleeper *s;
 
+    forget_others(self);
+    s = self->sleepers;
     if (!s)
         return;
     self->sleepers = s->next;
     if (!self->sleepers)
-        self->end = &self->sleepers;
+        forget_sleepers(self);
     pkg_gate_open(s->gate);
 }
 
@@ -76,6 +96,7 @@ static void sleep_once(struct tasks *self, struct pkg_gate *own)
 {
     struct sleeper s = {.gate = own};
 
+    forget_others(self);
     *self->end = &s;
     self->end = &s.next;
     pkg_gates_wait(own);
@@ -160,7 +181,7 @@ static PyObject *make_tasks(PyTypeObject *type, PyObject *args, PyObject *named)
     }
     self = (void *)PyType_GenericAlloc(type, 0);
     if (self)
-        self->end = &self->sleepers;
+        forget_others(self);
     return (PyObject *)self;
 }
 

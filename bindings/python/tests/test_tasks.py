@@ -5,6 +5,7 @@ import gc
 import os
 import queue
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -205,12 +206,104 @@ def test_who_waits_is_told_of_a_cancellation(one):
         assert running.result() == "on"
 
 
+def test_a_callback_of_a_cancelled_task_may_wait_for_who_waits(one):
+    held, told, came = extisolate.create_queue(), threading.Event(), []
+    one.submit(held.get, timeout=60)
+    waiting = one.submit(work.add, 1)
+    waiting.add_done_callback(lambda _: came.append(told.wait(30)))
+
+    def wait():
+        with pytest.raises(concurrent.futures.CancelledError):
+            waiting.result()
+        told.set()
+
+    thread = in_thread(wait)
+    while not waiting._waiters:
+        time.sleep(0.01)
+    assert waiting.cancel() and waiting.cancel() and came == [True]
+    thread.join(30)
+    held.put("on")
+
+
+def test_a_cancelled_task_whose_callback_ends_the_thread_is_told_of(one):
+    held, seen = extisolate.create_queue(), []
+    one.submit(held.get, timeout=60)
+    waiting = one.submit(work.add, 1)
+    waiting.add_done_callback(lambda _: sys.exit())
+
+    def wait():
+        with pytest.raises(concurrent.futures.CancelledError):
+            waiting.result()
+        seen.append("cancelled")
+
+    thread = in_thread(wait)
+    while not waiting._waiters:
+        time.sleep(0.01)
+    with pytest.raises(SystemExit):
+        waiting.cancel()
+    thread.join(30)
+    held.put("on")
+    assert seen == ["cancelled"]
+
+
+CHILD = """
+import os, sys, threading, time
+import extisolate
+
+def use_stack(n):
+    return n if not n else use_stack(n - 1)
+
+with extisolate.InterpreterPoolExecutor(4) as pool:
+    list(pool.map(time.sleep, [0.1] * 8))
+    child = os.fork()
+    if child == 0:
+        threads = [threading.Thread(target=use_stack, args=(200,)) for _ in range(16)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        sys.exit(7)
+    print(os.waitpid(child, 0)[1], pool.submit(pow, 2, 3).result())
+"""
+
+
+def test_a_forked_child_that_has_threads_ends():
+    """The threads that wait for tasks are not in it, and other threads have their stacks."""
+    done = subprocess.run(
+        [sys.executable, "-c", CHILD], capture_output=True, text=True, timeout=120
+    )
+    assert (done.stdout, done.stderr) == (f"{7 << 8} 8\n", "")
+
+
 def test_a_callback_may_wait_for_who_waits_for_the_result(one):
     told = threading.Event()
     came = []
     task = one.submit(work.sleep, 0.1)
     task.add_done_callback(lambda _: came.append(told.wait(30)))
     task.result(30)
+    told.set()
+    assert one.submit(work.add, 1).result(30) == 2
+    assert came == [True]
+
+
+class EndsLate:
+    """What waits, when it ends, for who waits for the result.  It arrives as a number."""
+
+    def __init__(self, told, came):
+        self.told, self.came = told, came
+
+    def __reduce__(self):
+        return int, ()
+
+    def __del__(self):
+        self.came.append(self.told.wait(30))
+
+
+def test_an_argument_that_ends_may_wait_for_who_waits_for_the_result(one):
+    told = threading.Event()
+    came = []
+    task = one.submit(work.add, EndsLate(told, came))
+    assert task.result() == 1
     told.set()
     assert one.submit(work.add, 1).result(30) == 2
     assert came == [True]

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import math
 import pickle
 import threading
+import time
 from concurrent.futures import Future, _base
 from concurrent.futures.thread import BrokenThreadPool, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Callable, TypeVar
@@ -24,6 +26,7 @@ _numbers = itertools.count()
 _submit = ThreadPoolExecutor.submit  # as super() costs more
 _result, _exception = Future.result, Future.exception
 _UNENDED = (_base.PENDING, _base.RUNNING)
+_LONGEST_WAIT = 0.1  # seconds
 
 _T = TypeVar("_T")
 
@@ -139,12 +142,27 @@ class _Task(Future[Any]):
             self._waiters.append(gate)  # type: ignore[arg-type]
         ended = False
         try:
-            ended = gate.wait(timeout)
+            ended = self._pass(gate, timeout)
         finally:
             if not ended:
                 with self._condition:
                     self._waiters.remove(gate)  # type: ignore[arg-type]
         return timeout if ended else 0
+
+    def _pass(self, gate: _extisolate.Gate, timeout: float | None) -> bool:
+        """Wait at the gate; tell whether the task has ended.
+
+        Before it opens gates, a worker lets go of the task's arguments, whose ``__del__`` may take
+        long, and may wait for who waits here.
+        """
+        end = math.inf if timeout is None else time.monotonic() + timeout
+        while self._state in _UNENDED:
+            left = end - time.monotonic()
+            if left <= 0:
+                return False
+            if gate.wait(min(left, _LONGEST_WAIT)):
+                break
+        return True
 
     def result(self, timeout: float | None = None) -> Any:
         """Give what the task returned, or raise what it raised; see Future.result."""
@@ -162,14 +180,20 @@ class _Task(Future[Any]):
         return _exception(self, timeout)
 
     def cancel(self) -> bool:
-        """Cancel the task unless it runs or has ended; see Future.cancel."""
-        cancelled = super().cancel()
-        if cancelled:
-            with self._condition:
-                for waiter in self._waiters:
-                    if isinstance(waiter, _extisolate.Gate):
-                        waiter.open()
-        return cancelled
+        """Cancel the task unless it runs or has ended; see Future.cancel.
+
+        That one calls the callbacks before it returns, and they may wait for who waits at a gate.
+        """
+        with self._condition:
+            if self._state != _base.PENDING:
+                return self.cancelled()
+            self._state = _base.CANCELLED
+            self._condition.notify_all()
+            for waiter in self._waiters:
+                if isinstance(waiter, _extisolate.Gate):
+                    waiter.open()
+        self._invoke_callbacks()  # type: ignore[attr-defined]
+        return True
 
 
 class _Uncounted(threading.Semaphore):
