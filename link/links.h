@@ -57,8 +57,8 @@ static inline int64_t exti__link_base(const struct exti_links *links, const stru
     return l->state & LINK_LOOSE ? 0 : links->o.light;
 }
 
-/* Ends the links of a list.  Their natives are freed if they are light shells that nobody refers to,
- * and wait as dead ones if nobody refers to them otherwise.  Records on it that are no links any
+/* Ends the links of a list.  Their natives are freed if they are light shells that nobody refers
+ * to, and wait as dead ones if nobody refers to them otherwise.  Records on it that are no links any
  * more are given back.  Returns how many were on it. */
 size_t exti__links_end(struct exti_links *links, uint32_t first);
 

@@ -38,7 +38,8 @@ same_options() { # NAME EXE SETTING
     local name=$1 exe=$2
     env "$3" "$exe" options.py >want.out 2>&1
     # The folder by which children find the module of contexts is one of the program's.
-    env "$3" $run --python "$exe" options.py 2>&1 | sed -E "s%, '[^']*/extisolate-[A-Za-z0-9]{6}/[A-Za-z0-9]{6}/python'\]%]%" >got.out
+    env "$3" $run --python "$exe" options.py 2>&1 |
+        sed -E "s%, '[^']*/extisolate-[A-Za-z0-9]{6}/[A-Za-z0-9]{6}/python'\]%]%" >got.out
     if grep -q '^hash_seed' want.out && cmp -s want.out got.out; then
         ok "$name"
     else

@@ -1,6 +1,6 @@
 #!/bin/bash
-# The package's tests of proxies and tasks, and of calls and closes at once, with the libraries of a sanitizer's build and
-# the extension module built for it, too.
+# The package's tests of proxies and tasks, and of calls and closes at once, with the libraries of a sanitizer's build
+# and the extension module built for it, too.
 # SAN names the sanitizer; EXTI_KEEP is for pytest's -k.  CPython's own accesses are not looked at.
 # shellcheck source=tests/package/lib.sh
 . "$(dirname "$0")/../lib.sh"
@@ -42,7 +42,8 @@ else
     cp -r "$source/tests" "$tmp/tests"
     (cd "$tmp/tests" && LD_PRELOAD=$(cc -print-file-name=lib"${SAN:0:1}"san.so) timeout "${EXTI_PYTEST_TIMEOUT:-3600}" \
         "$venv/bin/python" -m pytest -v -p no:cacheprovider --color=no -k "$without${EXTI_KEEP:+ and ($EXTI_KEEP)}" test_proxies.py \
-        test_proxy_machine.py test_tasks.py test_process.py::test_interpreters_are_called_interrupted_and_closed_at_once \
+        test_proxy_machine.py test_tasks.py \
+        test_process.py::test_interpreters_are_called_interrupted_and_closed_at_once \
         >"$tmp/log" 2>&1) || [ $? = 1 ] || not_ok ends "$(tail -n 30 "$tmp/log")"
     results "${SAN%%,*}" "$tmp/log"
 fi
