@@ -58,8 +58,8 @@ static inline int64_t exti__link_base(const struct exti_links *links, const stru
 }
 
 /* Ends the links of a list.  Their natives are freed if they are light shells that nobody refers
- * to, and wait as dead ones if nobody refers to them otherwise.  Records on it that are no links any
- * more are given back.  Returns how many were on it. */
+ * to, and wait as dead ones if nobody refers to them otherwise.  Records on it that are no links
+ * any more are given back.  Returns how many were on it. */
 size_t exti__links_end(struct exti_links *links, uint32_t first);
 
 /* Whether young links are listed, for a host that has no other way than to mark. */
