@@ -160,7 +160,7 @@ static double now(void)
     return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-/* In microseconds; -1: without end. */
+/* In microseconds. */
 static PY_TIMEOUT_T time_until(double end)
 {
     const double left = end - now();

@@ -199,7 +199,7 @@ class _Task(Future[Any]):
 class _Uncounted(threading.Semaphore):
     """For an executor that has all its threads, and need not know which are idle.
 
-    A worker releases it after each task, with the GIL that who waits for the result wants next.
+    A worker releases it after each task, before it lets those who wait for the task on.
     """
 
     def release(self, n: int = 1) -> None:
