@@ -84,6 +84,13 @@ static void free_ctx(struct exti_ctx *ctx)
     exti__free(ctx);
 }
 
+static bool is_copy(uintptr_t address)
+{
+    struct exti_module m;
+
+    return exti__address_map_find(address, &m);
+}
+
 static int fill_ctx(struct exti_ctx *ctx, const struct exti_ctx_opts *o, struct exti_error *err)
 {
     struct exti_store_opts store = {.dir = o->dir,
@@ -97,6 +104,7 @@ static int fill_ctx(struct exti_ctx *ctx, const struct exti_ctx_opts *o, struct 
                                     .full = (o->flags & EXTI_CTX_FULL_COPIES) != 0,
                                     .drop_unused = (o->flags & EXTI_CTX_DROP_UNUSED) != 0,
                                     .trust_dir = (o->flags & EXTI_CTX_TRUST_DIR) != 0,
+                                    .is_copy = is_copy,
                                     .closure = o->closure,
                                     .rules = o->rules,
                                     .rule_count = o->rule_count,

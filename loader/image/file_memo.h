@@ -1,5 +1,5 @@
-/* Versions of files of which something is known, so that they need not be read again.  Any
- * thread. */
+/* Versions of files of which something is known, so that they need not be read again, and texts
+ * likewise.  Any thread. */
 #ifndef LOADER_IMAGE_FILE_MEMO_H
 #define LOADER_IMAGE_FILE_MEMO_H
 

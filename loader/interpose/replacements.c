@@ -2,6 +2,7 @@
 
 #include <stddef.h>
 
+#include "loader/image/file_memo.h"
 #include "loader/interpose/child_calls.h"
 #include "loader/interpose/close_calls.h"
 #include "loader/interpose/context_pid.h"
@@ -20,6 +21,7 @@
 #include "loader/interpose/thread_calls.h"
 #include "loader/interpose/time_calls.h"
 #include "loader/interpose/timer_calls.h"
+#include "loader/track/surroundings.h"
 
 /* Where copies share with the process what others have for themselves, some are not needed. */
 static void *own_replacement(const struct exti_ctx *ctx, const char *symbol)
@@ -44,16 +46,41 @@ static bool is_apis(const char *symbol)
     return c == 'P' || c == 'Q';
 }
 
-void *exti__replacement(struct exti_ctx *ctx, const char *symbol)
+static void *find_replacement(const struct exti_ctx *ctx, const char *symbol)
 {
     void *(*const families[])(const char *symbol) = {
         exti__dl_call,    exti__thread_call, exti__fork_call,        exti__lock_call,
         exti__close_call, exti__signal_call, exti__context_pid_call, exti__timer_call};
     void *to = NULL;
 
-    if (is_apis(symbol))
-        return NULL;
     for (size_t i = 0; i < sizeof families / sizeof *families && !to; i++)
         to = families[i](symbol);
     return to ? to : own_replacement(ctx, symbol);
+}
+
+/* Stands for a name in contexts like this one. */
+static uint64_t key_of(const struct exti_ctx *ctx, const char *symbol)
+{
+    return exti__file_version_with((uint64_t)ctx->flags << 8 | exti__surroundings_kinds(ctx),
+                                   symbol);
+}
+
+void *exti__replacement(struct exti_ctx *ctx, const char *symbol)
+{
+    /* Names without replacement, as most have none and each context asks for the same ones. */
+    static struct exti_file_memo plain[16];
+    struct exti_file_memo *memo;
+    uint64_t key;
+    void *to;
+
+    if (is_apis(symbol))
+        return NULL;
+    key = key_of(ctx, symbol);
+    memo = &plain[key >> 60];
+    if (exti__file_memo_has(memo, key))
+        return NULL;
+    to = find_replacement(ctx, symbol);
+    if (!to)
+        exti__file_memo_add(memo, key);
+    return to;
 }

@@ -4,7 +4,8 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/format.h"
+#include "loader/image/file_memo.h"
+#include "loader/image/inspect.h"
 #include "loader/load/initialise.h"
 #include "loader/load/opening.h"
 #include "loader/load/unload.h"
@@ -37,18 +38,13 @@ static int claim_api(struct exti_ctx *ctx, const char *copy, struct exti_error *
 static int open_api(struct exti_ctx *ctx, struct exti_opening *o, struct exti_error *err)
 {
     const char *copy, *source;
-    struct exti_image *im;
     int rc = exti__store_api(&ctx->store, &copy, &source, err);
 
     if (!rc)
         rc = claim_api(ctx, copy, err);
     if (rc)
         return rc;
-    rc = exti_inspect(source, &im, err);
-    if (!rc) {
-        rc = exti__open_with_dependencies(ctx, source, im, o, err);
-        exti_image_free(im);
-    }
+    rc = exti__open_with_dependencies(ctx, source, o, err);
     if (rc)
         exti__address_map_unclaim(ctx);
     else
@@ -84,30 +80,43 @@ int exti__api(struct exti_ctx *ctx, struct exti_module **out, struct exti_error 
 
 /* ---- other modules ---- */
 
+/* Files of whose symbols the process interposes none: see load/interposed.c. */
+static struct exti_file_memo uncaptured;
+
+static int is_interposed(const struct exti_ctx *ctx, const char *original, bool *out,
+                         struct exti_error *err)
+{
+    const uint64_t file = exti__file_version(original);
+    struct exti_image *im;
+    int rc;
+
+    *out = false;
+    if (exti__file_memo_has(&uncaptured, file))
+        return 0;
+    rc = exti__inspect(original, &im, err);
+    if (rc)
+        return rc;
+    rc = exti__store_is_interposed(&ctx->store, im, NULL, out, err);
+    if (!rc && !*out)
+        exti__file_memo_add(&uncaptured, file);
+    exti_image_free(im);
+    return rc;
+}
+
 /* *out: a module that is loaded already, or NULL; then the opening is to be finished. */
 static int open_source(struct exti_ctx *ctx, const char *original, struct exti_opening *o,
                        struct exti_module **out, struct exti_error *err)
 {
     const char *copy, *source;
-    struct exti_image *im;
-    int rc = exti_inspect(original, &im, err);
+    bool interposed;
+    int rc = is_interposed(ctx, original, &interposed, err);
 
+    if (!rc)
+        rc = exti__store_copy(&ctx->store, original, interposed, &copy, &source, err);
     if (rc)
         return rc;
-    rc = exti__store_copy(&ctx->store, original, exti__store_is_interposed(&ctx->store, im), &copy,
-                          &source, err);
-    if (!rc && strcmp(original, source) != 0) {
-        /* A link to the source or a copy of it: the libraries that it needs may differ. */
-        exti_image_free(im);
-        im = NULL;
-        rc = exti_inspect(source, &im, err);
-    }
-    if (!rc) {
-        *out = exti__module_find(ctx, source);
-        rc = *out ? 0 : exti__open_with_dependencies(ctx, source, im, o, err);
-    }
-    exti_image_free(im);
-    return rc;
+    *out = exti__module_find(ctx, source);
+    return *out ? 0 : exti__open_with_dependencies(ctx, source, o, err);
 }
 
 /* A package manager may replace the file between its copying and the mapping of its code. */

@@ -119,7 +119,7 @@ static int map_original(const struct exti_module *m, const struct exti_dependenc
 }
 
 /* Proves the copy's references and re-points those that are to lead elsewhere. */
-static int adopt_copy(struct exti_module *m, const struct exti_loaded *api, struct exti_error *err)
+static int adopt_copy(struct exti_module *m, const struct exti_module *api, struct exti_error *err)
 {
     int rc = exti__prove_module(m, api, err);
 
@@ -302,7 +302,7 @@ static int open_with_code(struct exti_ctx *ctx, struct exti_opening *o, struct e
 
 static int open_copies(struct exti_ctx *ctx, struct exti_opening *o, struct exti_error *err)
 {
-    const struct exti_loaded *api;
+    const struct exti_module *api;
     int rc;
 
     exti__fork_guard_begin_mapping();
@@ -310,7 +310,7 @@ static int open_copies(struct exti_ctx *ctx, struct exti_opening *o, struct exti
     exti__fork_guard_end_mapping();
     if (rc)
         return rc;
-    api = ctx->api ? &ctx->api->lib : &o->places[0].m->lib;
+    api = ctx->api ? ctx->api : o->places[0].m;
     for (size_t i = 0; i < o->set.count && !rc; i++)
         if (o->places[i].fresh && (rc = adopt_copy(o->places[i].m, api, err)))
             exti__error_file(err, o->set.copies[i].source);
@@ -489,8 +489,7 @@ static int map_copies(struct exti_ctx *ctx, struct exti_opening *o, struct exti_
     return rc;
 }
 
-int exti__open_with_dependencies(struct exti_ctx *ctx, const char *source,
-                                 const struct exti_image *im, struct exti_opening *o,
+int exti__open_with_dependencies(struct exti_ctx *ctx, const char *source, struct exti_opening *o,
                                  struct exti_error *err)
 {
     void **shared = NULL;
@@ -501,7 +500,7 @@ int exti__open_with_dependencies(struct exti_ctx *ctx, const char *source,
     if (!rc && ctx->hooks.before_load)
         rc = ask_before_load(ctx, o, err);
     if (!rc)
-        rc = exti__shared_open(ctx, source, im, &o->set, &shared, err);
+        rc = exti__shared_open(ctx, source, &o->set, &shared, err);
     if (!rc)
         rc = map_copies(ctx, o, err);
     exti__shared_close(shared);

@@ -26,12 +26,11 @@ struct exti_opening {
 /* Another reference to the context's module of `source` if it is loaded, or NULL. */
 struct exti_module *exti__module_find(struct exti_ctx *ctx, const char *source);
 
-/* Opens the copy of `source`, which `im` describes, and its dependencies', and puts them on
- * the context's list.  Their constructors have not run.  Tells the before_load hook, but not
- * after_load.  The copy's own module is that of the first place.  On success `o`, which must stay
- * where it is, is for exti__opening_finish. */
-int exti__open_with_dependencies(struct exti_ctx *ctx, const char *source,
-                                 const struct exti_image *im, struct exti_opening *o,
+/* Opens the copy of `source` and its dependencies', and puts them on the context's list.  Their
+ * constructors have not run.  Tells the before_load hook, but not after_load.  The copy's own
+ * module is that of the first place.  On success `o`, which must stay where it is, is for
+ * exti__opening_finish. */
+int exti__open_with_dependencies(struct exti_ctx *ctx, const char *source, struct exti_opening *o,
                                  struct exti_error *err);
 
 /* Runs the constructors of the new modules, tells the after_load hook of them and ends the

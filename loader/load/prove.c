@@ -19,6 +19,7 @@
 struct prover {
     struct exti_ctx *ctx;
     const struct exti_loaded *api;
+    struct exti_layout api_layout;
     const struct exti_loaded *lib; /* whose references are being followed */
     bool is_copy;                  /* of this context */
     uintptr_t *slot;               /* of the reference that is being followed */
@@ -151,13 +152,15 @@ static int add_cure(struct prover *p, const struct exti_ref_cure *cure)
     return 0;
 }
 
-/* Whether the reference obviously leads into its own copy, which most do. */
-static bool stays_in_copy(const struct prover *p, const struct exti_reference *ref)
+/* Whether a copy's reference obviously leads into that copy, maybe right behind an object at its
+ * end, or into the API's copy, as most do. */
+static bool stays_in_copies(const struct prover *p, const struct exti_reference *ref)
 {
     const uintptr_t value = *ref->slot - ref->addend;
 
     if (ref->kind == EXTI_REF_ADDRESS)
-        return value >= p->layout.lo && value <= p->layout.hi;
+        return (value >= p->layout.lo && value <= p->layout.hi) ||
+               (value >= p->api_layout.lo && value < p->api_layout.hi);
     return ref->kind == EXTI_REF_TLS_MODULE && value == exti__loaded_tls_module(p->lib);
 }
 
@@ -209,10 +212,6 @@ static int follow_by_target(struct prover *p, const struct exti_reference *ref)
     struct exti_ref_cure cure = {0};
     int rc;
 
-    if (stays_in_copy(p, ref)) {
-        p->proof.references++;
-        return 0;
-    }
     rc = exti__ref_target_find(&p->targets, ref, &target, p->err);
     if (rc)
         return stop_proof(p, rc);
@@ -255,6 +254,10 @@ static int follow_reference(void *user, const struct exti_reference *slot_ref)
     }
     if (is_unbound(ref))
         return 0;
+    if (p->is_copy && stays_in_copies(p, ref)) {
+        p->proof.references++;
+        return 0;
+    }
     if (!must_stay_inside(p, ref))
         return p->is_copy ? follow_by_target(p, ref) : 0;
     p->proof.references++;
@@ -370,10 +373,11 @@ static int keep_first_leak(void *user, const struct exti_error *finding)
     return 1;
 }
 
-int exti__prove_module(struct exti_module *m, const struct exti_loaded *api, struct exti_error *err)
+int exti__prove_module(struct exti_module *m, const struct exti_module *api, struct exti_error *err)
 {
     struct exti_error leak = {0};
-    struct prover p = {.ctx = m->ctx, .api = api, .cure = true, .err = err};
+    struct prover p = {
+        .ctx = m->ctx, .api = &api->lib, .api_layout = api->layout, .cure = true, .err = err};
 
     p.targets.ctx = m->ctx;
     p.report = keep_first_leak;
@@ -421,6 +425,7 @@ int exti__prove_context(struct exti_ctx *ctx, const struct exti_module *api,
 {
     struct prover p = {.ctx = ctx,
                        .api = &api->lib,
+                       .api_layout = api->layout,
                        .afresh = true,
                        .user = report->user,
                        .tell_captured = report->captured,

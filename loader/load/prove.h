@@ -9,7 +9,7 @@
  * leaves the context.  Re-points references to originals, which the program may have loaded
  * globally, to the context's copies if these are loaded.  `api` is the API library's copy: while it
  * is being opened, ctx->api is not set. */
-int exti__prove_module(struct exti_module *m, const struct exti_loaded *api,
+int exti__prove_module(struct exti_module *m, const struct exti_module *api,
                        struct exti_error *err);
 
 /* Who hears of findings. */

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/path.h"
+#include "loader/image/inspect.h"
 #include "loader/image/install_name.h"
 #include "loader/load/shared_environment.h"
 #include "loader/process/dl.h"
@@ -71,15 +72,20 @@ static int open_by_name(const struct exti_ctx *ctx, const char *original,
     return rc;
 }
 
-int exti__shared_open(struct exti_ctx *ctx, const char *original, const struct exti_image *im,
+int exti__shared_open(struct exti_ctx *ctx, const char *original,
                       const struct exti_dependency_set *set, void ***handles,
                       struct exti_error *err)
 {
+    struct exti_image *im;
     size_t n = 0;
     int rc = 0;
 
     if (exti__store_shares_all(&ctx->store)) {
+        rc = exti__inspect(original, &im, err);
+        if (rc)
+            return rc;
         rc = open_by_name(ctx, original, im, handles, err);
+        exti_image_free(im);
     } else {
         *handles = exti__calloc(set->shared_count + 1, sizeof **handles);
         if (!*handles)

@@ -2,13 +2,12 @@
 #ifndef LOADER_LOAD_SHARED_LIBRARIES_H
 #define LOADER_LOAD_SHARED_LIBRARIES_H
 
-#include "base/format.h"
 #include "loader/store/store_dependencies.h"
 #include "loader/track/context.h"
 
-/* Opens them one by one before the copy of `original`, which `im` describes and whose dependencies
- * are `set`.  *handles is for exti__shared_close, after a failure too; it is NULL at first. */
-int exti__shared_open(struct exti_ctx *ctx, const char *original, const struct exti_image *im,
+/* Opens them one by one before the copy of `original`, whose dependencies are `set`.  *handles is
+ * for exti__shared_close, after a failure too; it is NULL at first. */
+int exti__shared_open(struct exti_ctx *ctx, const char *original,
                       const struct exti_dependency_set *set, void ***handles,
                       struct exti_error *err);
 void exti__shared_close(void **handles);

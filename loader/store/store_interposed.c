@@ -1,13 +1,36 @@
 #include "loader/store/store_interposed.h"
 
+#include "base/error.h"
+#include "base/mem.h"
 #include "loader/process/dl.h"
+#include "loader/process/name_filter.h"
 
-bool exti__store_is_interposed(const struct exti_store *s, const struct exti_image *im)
+static bool any_global(const struct exti_filtered_name *names, size_t count)
 {
-    if (s->copy_only || im->format != EXTI_FORMAT_ELF)
-        return false;
-    for (size_t i = 0; i < im->info.symbol_count; i++)
-        if ((im->symbols[i].flags & EXTI_SYM_EXPORT) && exti__dl_global(im->symbols[i].name))
+    for (size_t i = 0; i < count; i++)
+        if (names[i].may && exti__dl_global(names[i].name))
             return true;
     return false;
+}
+
+int exti__store_is_interposed(const struct exti_store *s, const struct exti_image *im,
+                              bool (*counts)(const struct exti_image_symbol *symbol), bool *out,
+                              struct exti_error *err)
+{
+    struct exti_filtered_name *names;
+    size_t count = 0;
+
+    *out = false;
+    if (s->copy_only || im->format != EXTI_FORMAT_ELF)
+        return 0;
+    names = exti__calloc(im->info.symbol_count + 1, sizeof *names);
+    if (!names)
+        return exti__fail_nomem(err);
+    for (size_t i = 0; i < im->info.symbol_count; i++)
+        if ((im->symbols[i].flags & EXTI_SYM_EXPORT) && (!counts || counts(&im->symbols[i])))
+            names[count++].name = im->symbols[i].name;
+    exti__filter_names(names, count, s->is_copy);
+    *out = any_global(names, count);
+    exti__free(names);
+    return 0;
 }

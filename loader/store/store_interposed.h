@@ -5,8 +5,11 @@
 #include "base/format.h"
 #include "loader/store/store.h"
 
-/* Whether a global symbol of this process would capture one that the file defines for itself.
- * Asks the system's loader, whose initialisers ask us, so the mutex must not be held. */
-bool exti__store_is_interposed(const struct exti_store *s, const struct exti_image *im);
+/* Whether a global symbol of this process would capture one that the file defines for itself, and
+ * that `counts`; NULL: all do.  Asks the system's loader, whose initialisers ask us, so the mutex
+ * must not be held.  EXTI_E_NOMEM. */
+int exti__store_is_interposed(const struct exti_store *s, const struct exti_image *im,
+                              bool (*counts)(const struct exti_image_symbol *symbol), bool *out,
+                              struct exti_error *err);
 
 #endif

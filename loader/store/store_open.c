@@ -77,6 +77,7 @@ int exti__store_open(struct exti_store *s, const struct exti_store_opts *opts,
                              .withhold = opts->withhold,
                              .trust_dir = opts->trust_dir,
                              .quirks = opts->quirks,
+                             .is_copy = opts->is_copy,
                              .copy_name = opts->copy_name,
                              .user = opts->user};
     pthread_mutex_init(&s->lock, NULL);

@@ -11,7 +11,8 @@ struct exti_store_opts {
     enum exti_closure closure;
     const struct exti_rule *rules;
     size_t rule_count;
-    const struct exti_quirks *quirks; /* NULL: none; outlive the store */
+    const struct exti_quirks *quirks;   /* NULL: none; outlive the store */
+    bool (*is_copy)(uintptr_t address); /* whether a context of this process has loaded it */
     int (*copy_name)(void *user, const char *original, char *out, size_t cap);
     void *user;
 };

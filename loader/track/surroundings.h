@@ -34,6 +34,16 @@ int exti__surroundings_survive_forks(void);
 /* Gives the context its own of all that its flags do not leave to the process. */
 int exti__surroundings_begin(struct exti_ctx *ctx, struct exti_error *err);
 
+/* Which of all that it has got, a bit each. */
+static inline unsigned exti__surroundings_kinds(const struct exti_ctx *ctx)
+{
+    const struct exti_surroundings *s = ctx->surroundings;
+
+    return !s ? 0
+              : (s->environment != NULL) | (s->times != NULL) << 1 | (s->locale != NULL) << 2 |
+                    (s->directory != NULL) << 3;
+}
+
 /* The context is closed: threads that are in its surroundings do not find it there any more. */
 void exti__surroundings_part(struct exti_ctx *ctx);
 
@@ -89,6 +99,11 @@ static inline int exti__surroundings_survive_forks(void)
 static inline int exti__surroundings_begin(struct exti_ctx *ctx, struct exti_error *err)
 {
     (void)ctx, (void)err;
+    return 0;
+}
+static inline unsigned exti__surroundings_kinds(const struct exti_ctx *ctx)
+{
+    (void)ctx;
     return 0;
 }
 static inline void exti__surroundings_part(struct exti_ctx *ctx)
