@@ -554,6 +554,10 @@ struct exti_redirect {
  * the flag copies have all bytes of their originals; lean ones that are there are made again.
  * docs/lean.md says which are full in any case. */
 #define EXTI_CTX_FULL_COPIES 16384u
+/* `dir` is new, and for this context alone, as a private directory is: no other process opens it,
+ * and nothing is recorded there.  Unlike that, it stays when the context is closed.  EXTI_E_IO if
+ * it is there already. */
+#define EXTI_CTX_ONE_SHOT 32768u
 
 /* Which of the libraries needed by a context's modules are copied into it, like the modules
  * themselves.  Files passed to exti_copy or exti_load are copied in any case. */
@@ -731,6 +735,10 @@ EXTI_API int exti_ctx_close(struct exti_ctx *ctx, struct exti_error *err); /* NU
  * (gettid); 0: the calling thread.  One that comes into the context again is detached again.  ELF
  * systems; on others nothing is known of threads.  EXTI_E_BUSY: the context is being closed. */
 EXTI_API int exti_ctx_detach_thread(struct exti_ctx *ctx, uint64_t thread, struct exti_error *err);
+
+/* From now on closing the context leaves its modules mapped, as if it had been opened with
+ * EXTI_CTX_KEEP: for a process that turns out to be about to end. */
+EXTI_API void exti_ctx_keep(struct exti_ctx *ctx);
 
 /* Closes the context like exti_ctx_close, and reports what stays mapped.  *left counts the files of
  * the context that stay: as long as it is not 0, memory that their code may use must not be freed.

@@ -35,6 +35,8 @@ struct pyrt_context {
     char number[16];            /* the context's, as text */
     struct pyrt_gate gate;      /* the program waits here for its turn */
     _Atomic uint64_t runner;    /* the number of the thread that runs it; 0: not yet */
+    int joined;                 /* its own thread has ended */
+    size_t left;                /* files that stay mapped, once `ctx` is closed and NULL */
     int exited;                 /* its threads have not ended, and are never to */
     struct pyrt_context *older; /* of those that are kept */
 };
@@ -65,6 +67,7 @@ static void exit_program(void *user, struct exti_ctx *ctx, int status)
 
     (void)ctx;
     pyrt_gate_come(&c->gate);
+    pyrt_pace_tell();
     pyrt_ending_exit(&c->ending, status);
 }
 
@@ -176,6 +179,7 @@ static void run_context(struct pyrt_context *c)
         .settings = c->opts.settings,
         .setting_count = c->opts.setting_count,
         .keep = (c->opts.ctx_flags & EXTI_CTX_KEEP) != 0,
+        .arenas_only = c->opts.leave_mapped,
         .program = 1,
     };
     struct exti_error *err = &c->result.error;
@@ -204,6 +208,7 @@ static void run_context(struct pyrt_context *c)
 static void return_program(void *ending)
 {
     pyrt_ending_return(ending);
+    pyrt_pace_tell();
 }
 
 static void *thread_main(void *arg)
@@ -265,7 +270,40 @@ static uint64_t runner_of(void *contexts, int i)
 {
     struct pyrt_context *const *c = contexts;
 
-    return c[i] ? c[i]->runner : NO_THREAD;
+    return c[i] && c[i]->ending.way == PYRT_RUNS ? c[i]->runner : NO_THREAD;
+}
+
+static void join_thread(struct pyrt_context *c)
+{
+    if (!c->joined)
+        pthread_join(c->thread, NULL);
+    c->joined = 1;
+}
+
+/* Closes the library's context.  If that is busy, it stays open. */
+static void unload(struct pyrt_context *c, exti_report_fn report, void *user)
+{
+    if (exti_ctx_close_report(c->ctx, report, user, &c->left, NULL) == EXTI_E_BUSY)
+        return;
+    c->ctx = NULL;
+    if (c->left)
+        return;
+    pyrt_heap_free(c->heap);
+    c->heap = NULL;
+}
+
+/* Contexts of programs that have returned would slow down those to come: the system's loader passes
+ * by their libraries whenever it opens one, and their memory would not be used again. */
+static void unload_returned(struct pyrt_context *const *contexts, int count)
+{
+    for (int i = 0; i < count; i++) {
+        struct pyrt_context *c = contexts[i];
+
+        if (!c || !c->ctx || c->joined || c->ending.way != PYRT_RETURNED)
+            continue;
+        join_thread(c);
+        unload(c, NULL, NULL);
+    }
 }
 
 void pyrt_go(struct pyrt_context *const *contexts, int count)
@@ -283,6 +321,8 @@ void pyrt_go(struct pyrt_context *const *contexts, int count)
             pyrt_pace_await(runner_of, (void *)(contexts + first), i - first, processors);
         if (contexts[i])
             pyrt_gate_open(&contexts[i]->gate);
+        if (i + 1 < count)
+            unload_returned(contexts, i);
     }
 }
 
@@ -304,7 +344,7 @@ void pyrt_join(struct pyrt_context *c, struct pyrt_result *out)
         pthread_detach(c->thread);
         *out = exited(c);
     } else {
-        pthread_join(c->thread, NULL);
+        join_thread(c);
         *out = c->result;
     }
 }
@@ -325,8 +365,12 @@ size_t pyrt_close(struct pyrt_context *c, exti_report_fn report, void *user)
 
     if (!c)
         return 0;
-    exti_ctx_close_report(c->ctx, report, user, &left, NULL);
-    if (c->exited || left) {
+    if (c->ctx && c->opts.leave_mapped)
+        exti_ctx_keep(c->ctx);
+    if (c->ctx)
+        unload(c, report, user);
+    left = c->left;
+    if (c->exited || c->ctx || left) {
         keep(c);
         return left;
     }

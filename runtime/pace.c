@@ -1,6 +1,8 @@
 #include "runtime/pace.h"
 
 #include <errno.h>
+#include <pthread.h>
+#include <stdbool.h>
 #include <time.h>
 
 #include "runtime/system.h"
@@ -32,6 +34,10 @@ void pyrt_gate_await(struct pyrt_gate *g)
     (void)g;
 }
 
+void pyrt_pace_tell(void)
+{
+}
+
 void pyrt_pace_await(uint64_t (*number)(void *user, int i), void *user, int count, int most)
 {
     (void)number;
@@ -49,6 +55,13 @@ void pyrt_pace_await(uint64_t (*number)(void *user, int i), void *user, int coun
 /* By then most programs have imported what they need, or will go on for long. */
 #define PATIENCE ((uint64_t)500 * MILLISECOND)
 
+static sem_t ends; /* how many programs have ended, less those that a wait has noticed */
+
+static void make_ends(void)
+{
+    sem_init(&ends, 0, 0);
+}
+
 static void take(sem_t *s)
 {
     while (sem_wait(s) != 0 && errno == EINTR)
@@ -57,6 +70,9 @@ static void take(sem_t *s)
 
 void pyrt_gate_init(struct pyrt_gate *g)
 {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    pthread_once(&once, make_ends);
     sem_init(&g->come, 0, 0);
     sem_init(&g->open, 0, 0);
 }
@@ -95,14 +111,35 @@ static int count_running(uint64_t (*number)(void *user, int i), void *user, int 
     return running;
 }
 
+void pyrt_pace_tell(void)
+{
+    sem_post(&ends);
+}
+
+/* Whether a program ends within an interval.  sem_timedwait would wait for a time of day, which may
+ * be set back. */
+static bool await_end(void)
+{
+    const struct timespec step = {0, MILLISECOND};
+    bool ended = false;
+
+    for (int i = 0; i < INTERVAL / MILLISECOND && !ended; i++) {
+        nanosleep(&step, NULL);
+        ended = sem_trywait(&ends) == 0;
+    }
+    return ended;
+}
+
 void pyrt_pace_await(uint64_t (*number)(void *user, int i), void *user, int count, int most)
 {
-    const struct timespec interval = {0, INTERVAL};
     const uint64_t end = pyrt_clock_after(PATIENCE);
 
     for (int looks = 0; looks < LOOKS && pyrt_clock() < end;) {
-        nanosleep(&interval, NULL);
+        const bool ended = await_end();
+
         looks = count_running(number, user, count, most) < most ? looks + 1 : 0;
+        if (ended && looks)
+            break;
     }
 }
 

@@ -26,6 +26,8 @@ void pyrt_gate_come(struct pyrt_gate *g);
 void pyrt_gate_open(struct pyrt_gate *g);
 void pyrt_gate_await(struct pyrt_gate *g); /* until the program has come */
 
+/* Says that a program has ended.  Async-signal-safe. */
+void pyrt_pace_tell(void);
 /* Waits until fewer than `most` of `count` threads use a processor or would.  `number` gives each
  * thread's number, as pyrt_thread_number does, or 0 if it is about to run. */
 void pyrt_pace_await(uint64_t (*number)(void *user, int i), void *user, int count, int most);

@@ -23,10 +23,12 @@ int exti__posix_check_owner(const char *path, const struct stat *st, struct exti
 /* fs_temp_posix.c.  The writes give 0, or -1 with errno. */
 int exti__posix_write_all(int fd, const void *p, size_t n);
 int exti__posix_write_at(int fd, const uint8_t *p, size_t n, size_t at);
-/* Creates an empty file beside `path`, open for `access`; flags as for exti__fs_replace. */
+/* Creates an empty file beside `path`, or there (EXTI_FS_FIRST), open for `access`; flags as for
+ * exti__fs_replace. */
 int exti__posix_create_temp(const char *path, int access, uint32_t flags, char **temp, int *fd,
                             struct exti_error *err);
-/* Renames the file to `path`, if it was written (`rc`), or else removes it; closes `fd`. */
+/* Renames the file to `path`, if it was written (`rc`), or else removes it; closes `fd`.  The same
+ * flags. */
 int exti__posix_finish_temp(int fd, const char *temp, const char *path, size_t n, uint32_t flags,
                             int rc, struct exti_error *err);
 

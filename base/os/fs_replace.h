@@ -15,6 +15,8 @@
 #define EXTI_FS_PRIVATE 4u    /* for the owner only */
 /* POSIX: with the mode and, as far as the caller may, the owner of the file that it replaces. */
 #define EXTI_FS_LIKE_OLD 8u
+/* exti__fs_clone_edited: there is no file `path` yet, and nobody opens it before it is complete. */
+#define EXTI_FS_FIRST 16u
 
 /* Writes `n` bytes to a new file in `path`'s folder and renames it to `path`: afterwards `path` is
  * either the old file or the whole new one, and no other file is left behind. */

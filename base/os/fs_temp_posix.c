@@ -76,7 +76,7 @@ int exti__posix_finish_temp(int fd, const char *temp, const char *path, size_t n
     /* Network file systems report a full disk only now. */
     if (close(fd) != 0 && errno != EINTR && !rc)
         rc = exti__fail_io(err, errno, path, "cannot write %zu bytes", n);
-    if (!rc && rename(temp, path) != 0)
+    if (!rc && !(flags & EXTI_FS_FIRST) && rename(temp, path) != 0)
         rc = exti__fail_io(err, errno, path, "cannot rename temporary file to its name");
     if (rc) {
         unlink(temp);
@@ -85,21 +85,28 @@ int exti__posix_finish_temp(int fd, const char *temp, const char *path, size_t n
     return flags & EXTI_FS_SYNC ? exti__fs_sync_parent(path, err) : 0;
 }
 
-/* Creates an empty file beside `path`. */
-int exti__posix_create_temp(const char *path, int access, uint32_t flags, char **temp, int *fd,
-                            struct exti_error *err)
+static int name_temp(const char *path, uint32_t flags, char **out, struct exti_error *err)
 {
-    const mode_t mode = flags & EXTI_FS_EXECUTABLE ? 0755 : 0644;
     uint8_t random[EXTI_TEMP_RANDOM];
-    int rc;
 
+    if (flags & EXTI_FS_FIRST)
+        return exti__copy_text(out, path, err);
     if (exti__fs_random(random, sizeof random, "a temporary name", err)) {
         exti__error_file(err, path);
         return EXTI_E_IO;
     }
-    *temp = exti__fs_temp_path(path, random);
-    if (!*temp)
-        return exti__fail_nomem(err);
+    *out = exti__fs_temp_path(path, random);
+    return *out ? 0 : exti__fail_nomem(err);
+}
+
+int exti__posix_create_temp(const char *path, int access, uint32_t flags, char **temp, int *fd,
+                            struct exti_error *err)
+{
+    const mode_t mode = flags & EXTI_FS_EXECUTABLE ? 0755 : 0644;
+    int rc = name_temp(path, flags, temp, err);
+
+    if (rc)
+        return rc;
     *fd = open(*temp, access | O_CREAT | O_EXCL | O_CLOEXEC,
                mode & (flags & (EXTI_FS_PRIVATE | EXTI_FS_LIKE_OLD) ? 0700 : 0777));
     if (*fd >= 0)

@@ -37,7 +37,7 @@
     (EXTI_CTX_RENAME | EXTI_CTX_SYNC | EXTI_CTX_KEEP | EXTI_CTX_COPY_ONLY | EXTI_CTX_DROP_UNUSED | \
      EXTI_CTX_FOR_LOADING | EXTI_CTX_TRUST_DIR | EXTI_CTX_CLOSE_IDLE | EXTI_CTX_PROCESS_SIGNALS |  \
      EXTI_CTX_PROCESS_ENVIRONMENT | EXTI_CTX_PROCESS_LOCALE | EXTI_CTX_PROCESS_DIRECTORY |         \
-     EXTI_CTX_ENTER_DIRECTORY | EXTI_CTX_PROCESS_ENDS | EXTI_CTX_FULL_COPIES)
+     EXTI_CTX_ENTER_DIRECTORY | EXTI_CTX_PROCESS_ENDS | EXTI_CTX_FULL_COPIES | EXTI_CTX_ONE_SHOT)
 
 #ifdef _WIN32
 #define REPLACEMENT NULL
@@ -104,6 +104,7 @@ static int fill_ctx(struct exti_ctx *ctx, const struct exti_ctx_opts *o, struct 
                                     .full = (o->flags & EXTI_CTX_FULL_COPIES) != 0,
                                     .drop_unused = (o->flags & EXTI_CTX_DROP_UNUSED) != 0,
                                     .trust_dir = (o->flags & EXTI_CTX_TRUST_DIR) != 0,
+                                    .one_shot = (o->flags & EXTI_CTX_ONE_SHOT) != 0,
                                     .is_copy = is_copy,
                                     .closure = o->closure,
                                     .rules = o->rules,
@@ -459,6 +460,11 @@ static void end_ctx(struct exti_ctx *ctx)
         exti__context_keep(ctx);
     else
         free_ctx(ctx);
+}
+
+void exti_ctx_keep(struct exti_ctx *ctx)
+{
+    ctx->flags |= EXTI_CTX_KEEP;
 }
 
 int exti_ctx_close_report(struct exti_ctx *ctx, exti_report_fn report, void *user, size_t *left,

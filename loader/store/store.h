@@ -20,8 +20,10 @@
 #include "loader/store/private_symbols.h"
 
 struct exti_store {
-    char *dir; /* absolute */
-    bool one_shot, sync, drop_unused, copy_only, trust_dir;
+    char *dir;     /* absolute */
+    bool one_shot; /* the directory is the context's alone, and nothing is recorded in it */
+    bool stays;    /* exti__store_close leaves it even so */
+    bool sync, drop_unused, copy_only, trust_dir;
     bool withhold; /* ELF, Mach-O: copies are for the library's own loader: see EXTI_RW_WITHHOLD */
     bool lean;     /* copies may leave out what their loader maps from the original */
     bool hashes;   /* copies that are used again are hashed */

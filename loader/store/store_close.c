@@ -29,9 +29,9 @@ static int drop_if_unused(struct exti_store *s, struct exti_error *err)
     return rc;
 }
 
-/* Windows cannot remove files that are loaded; the next process that makes a one-shot directory
+/* Windows cannot remove files that are loaded; the next process that makes a private directory
  * removes them. */
-static int remove_one_shot(const struct exti_store *s, struct exti_error *err)
+static int remove_private(const struct exti_store *s, struct exti_error *err)
 {
     struct exti_error e = {0};
     int rc = exti__store_remove(s->dir, &s->manifest, true, &e);
@@ -47,8 +47,8 @@ int exti__store_close(struct exti_store *s, struct exti_error *err)
 {
     int rc;
 
-    if (s->one_shot)
-        rc = remove_one_shot(s, err);
+    if (!s->stays)
+        rc = remove_private(s, err);
     else if (s->drop_unused && s->made_folder && !s->manifest.count)
         rc = drop_if_unused(s, err);
     else

@@ -19,17 +19,22 @@
 
 #define ATTEMPTS 100
 
+static bool is_own_folder(const struct exti_store *s)
+{
+    return s->made_folder || !s->stays;
+}
+
 static int make_folder(struct exti_store *s, const char *dir, struct exti_error *err)
 {
     int rc;
 
-    if (!dir) {
-        s->one_shot = true;
+    if (!dir)
         return exti__fs_mkdtemp(&s->dir, err);
-    }
     if (!*dir)
         return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET, "the context directory's name is empty");
     rc = exti__fs_mkdir(dir, &s->made_folder, err);
+    if (!rc && s->one_shot && !s->made_folder)
+        return exti__fail_io(err, EEXIST, dir, "cannot make a new folder");
     return rc ? rc : exti__fs_realpath(dir, &s->dir, err);
 }
 
@@ -61,7 +66,7 @@ int exti__store_make_folder(struct exti_store *s, const char *dir, struct exti_l
         if (e.os_error != ENOENT)
             break;
     }
-    if (rc && s->dir && (s->made_folder || s->one_shot))
+    if (rc && s->dir && is_own_folder(s))
         exti__fs_rmdir(s->dir, &removed, NULL);
     if (rc && err)
         *err = e;
@@ -130,7 +135,7 @@ int exti__store_read_manifest(struct exti_store *s, const char *name, struct ext
 
 void exti__store_abandon(struct exti_store *s, const struct exti_lock *lock)
 {
-    const bool own_folder = s->made_folder || s->one_shot;
+    const bool own_folder = is_own_folder(s);
     bool removed;
 
     if (s->created)

@@ -71,7 +71,9 @@ int exti__store_open(struct exti_store *s, const struct exti_store_opts *opts,
     rc = exti__store_check_rules(opts, err);
     if (rc)
         return rc;
-    *s = (struct exti_store){.sync = opts->sync,
+    *s = (struct exti_store){.one_shot = !opts->dir || opts->one_shot,
+                             .stays = opts->dir != NULL,
+                             .sync = opts->sync,
                              .drop_unused = opts->drop_unused,
                              .copy_only = opts->copy_only,
                              .withhold = opts->withhold,
@@ -93,7 +95,7 @@ int exti__store_open(struct exti_store *s, const struct exti_store_opts *opts,
         rc = open_locked(s, opts, &lock, err);
         if (rc)
             exti__store_abandon(s, &lock);
-        if (rc && (s->made_folder || s->one_shot))
+        if (rc && (s->made_folder || !s->stays))
             exti__store_unlock_removed(s->dir, &lock);
         else
             exti__fs_unlock(&lock);

@@ -7,7 +7,8 @@
 struct exti_store_opts {
     const char *dir, *name, *api_library; /* as in exti_ctx_opts */
     bool rename, sync, copy_only, withhold, drop_unused, trust_dir;
-    bool full; /* copies leave out nothing */
+    bool one_shot; /* as without `dir`, but the directory stays */
+    bool full;     /* copies leave out nothing */
     enum exti_closure closure;
     const struct exti_rule *rules;
     size_t rule_count;
@@ -22,7 +23,7 @@ struct exti_store_opts {
 int exti__store_open(struct exti_store *s, const struct exti_store_opts *opts,
                      struct exti_error *err);
 
-/* Saves the manifest and frees the store, on failure too.  A one-shot directory is removed; with
+/* Saves the manifest and frees the store, on failure too.  A private directory is removed; with
  * `drop_unused` so is a directory of our making that has no copy but the API library's. */
 int exti__store_close(struct exti_store *s, struct exti_error *err);
 

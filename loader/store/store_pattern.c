@@ -156,7 +156,9 @@ static bool write_copy(const struct exti_store *s, const struct exti_pattern *p,
                        struct exti_entry *e)
 {
     const struct exti_fs_source from = {e->source, &e->id, NULL, p->kept, &e->left_out};
-    const uint32_t flags = EXTI_FS_EXECUTABLE | (e->id.mode & 077 ? 0 : EXTI_FS_PRIVATE);
+    /* A one-shot directory that a kill leaves behind is nobody's, whole or not. */
+    const uint32_t flags = EXTI_FS_EXECUTABLE | (e->id.mode & 077 ? 0 : EXTI_FS_PRIVATE) |
+                           (s->one_shot ? EXTI_FS_FIRST : 0);
     char *path = exti__path_join(s->dir, e->copy);
     uint8_t *bytes = exti__pattern_bytes(p, s->manifest.name);
     struct exti_file_id there;

@@ -2,6 +2,11 @@
 #define _GNU_SOURCE
 #include "tests/support/exti_test.h"
 
+#include <errno.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include "loader/store/store_pattern.h"
 #include "loader/track/context.h"
 #include "tests/isolation/build.h"
@@ -178,6 +183,70 @@ ISO_CASE(directories_that_others_have_made_are_planned)
     close_all(&p, c);
 }
 
+/* ---- one-shot directories --------------------------------------------------------------------- */
+
+static struct exti_ctx *open_one_shot(const char *dir)
+{
+    return open_with(dir, NULL, EXTI_CTX_ONE_SHOT);
+}
+
+/* Planned, and by pattern. */
+ISO_CASE(a_one_shot_directory_stays_and_has_copies_alone)
+{
+    const struct planners p = plan_two();
+    const char *const dirs[] = {"first", "second", "third"};
+
+    for (size_t i = 0; i < ARRAY_SIZE(dirs); i++) {
+        struct exti_ctx *c = open_one_shot(dirs[i]);
+        struct exti_module *m = iso_load(c, mod());
+        char *copy = strdup(exti_module_copy(m));
+
+        want_int(call_int(m, "next"), 10);
+        iso_prove_clean(c, 3);
+        iso_close_ctx(c);
+        want_int(file_exists(copy), 1);
+        want_int(file_exists(iso_text("%s/manifest.json", in_tmp(dirs[i]))), 0);
+        free(copy);
+    }
+    close_all(&p, NULL);
+}
+
+ISO_CASE(a_one_shot_directory_must_be_new)
+{
+    struct exti_ctx_opts opts = iso_opts(in_tmp("there"), NULL);
+    struct exti_error err = {0};
+    struct exti_ctx *c = NULL;
+
+    want(mkdir(in_tmp("there"), 0755) == 0);
+    opts.flags = EXTI_CTX_ONE_SHOT;
+    want_int(exti_ctx_open(&c, &opts, &err), EXTI_E_IO);
+    want_int(err.os_error, EEXIST);
+    want_text(err.file, in_tmp("there"));
+    want(!c);
+    want_int(file_exists(in_tmp("there")), 1);
+}
+
+/* Both make copies there, each by itself. */
+ISO_CASE(a_forked_child_shares_a_one_shot_directory)
+{
+    const struct planners p = plan_two();
+    struct exti_ctx *c = open_one_shot("c");
+    pid_t child;
+    int status;
+
+    child = fork();
+    if (child == 0) {
+        struct exti_module *m = NULL;
+
+        _exit(exti_load(c, mod(), &m, NULL) ? 1 : call_int(m, "next"));
+    }
+    want_int(call_int(iso_load(c, mod()), "next"), 10);
+    want(waitpid(child, &status, 0) == child);
+    want_int(WIFEXITED(status) ? WEXITSTATUS(status) : -1, 10);
+    iso_prove_clean(c, 3);
+    close_all(&p, c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -186,6 +255,9 @@ int main(void)
         cmocka_unit_test(contexts_of_another_kind_plan_their_own),
         cmocka_unit_test(what_has_changed_is_planned),
         cmocka_unit_test(directories_that_others_have_made_are_planned),
+        cmocka_unit_test(a_one_shot_directory_stays_and_has_copies_alone),
+        cmocka_unit_test(a_one_shot_directory_must_be_new),
+        cmocka_unit_test(a_forked_child_shares_a_one_shot_directory),
     };
 
     return cmocka_run_group_tests_name("isolation/patterns", tests, NULL, NULL);
