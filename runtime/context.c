@@ -292,6 +292,37 @@ static void unload(struct pyrt_context *c, exti_report_fn report, void *user)
     c->heap = NULL;
 }
 
+/* Shared libraries in which copies leave nothing behind when they are unloaded. */
+static int is_harmless(const char *name)
+{
+    static const char *const known[] = {
+        "ld-linux",    "ld-musl",   "libc.so",   "libc.musl",    "libm.so",
+        "libmvec.so",  "libdl.so",  "librt.so",  "libutil.so",   "libpthread.so",
+        "libgcc_s.so", "libffi.so", "libssl.so", "libcrypto.so", "libstdc++.so",
+    };
+
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (strncmp(name, known[i], strlen(known[i])) == 0)
+            return 1;
+    return 0;
+}
+
+static int may_hold(void *found, const struct exti_library_info *library)
+{
+    *(int *)found = library->state == EXTI_LIBRARY_SHARED && !is_harmless(library->name);
+    return *(int *)found;
+}
+
+/* Whether a library that other contexts and the program use may call what a copy has registered
+ * with it, as GLib does for types, or libX11 for connections. */
+static int may_be_held(const struct pyrt_context *c)
+{
+    int held = 0;
+
+    return c->opts.closure == EXTI_CLOSURE_NONE ||
+           exti_ctx_library_states(c->ctx, may_hold, &held, NULL) < 0 || held;
+}
+
 /* Contexts of programs that have returned would slow down those to come: the system's loader passes
  * by their libraries whenever it opens one, and their memory would not be used again. */
 static void unload_returned(struct pyrt_context *const *contexts, int count)
@@ -302,7 +333,8 @@ static void unload_returned(struct pyrt_context *const *contexts, int count)
         if (!c || !c->ctx || c->joined || c->ending.way != PYRT_RETURNED)
             continue;
         join_thread(c);
-        unload(c, NULL, NULL);
+        if (!may_be_held(c))
+            unload(c, NULL, NULL);
     }
 }
 

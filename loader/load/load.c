@@ -80,8 +80,18 @@ int exti__api(struct exti_ctx *ctx, struct exti_module **out, struct exti_error 
 
 /* ---- other modules ---- */
 
-/* Files of whose symbols the process interposes none: see load/interposed.c. */
+/* Files of whose symbols the process interposes none, see load/interposed.c, and that have no weak
+ * ones: references to these would not be re-pointed. */
 static struct exti_file_memo uncaptured;
+
+static bool exports_weak(const struct exti_image *im)
+{
+    for (size_t i = 0; i < im->info.symbol_count; i++)
+        if ((im->symbols[i].flags & EXTI_SYM_EXPORT) &&
+            (im->symbols[i].flags & (EXTI_SYM_WEAK | EXTI_SYM_UNIQUE)))
+            return true;
+    return false;
+}
 
 static int is_interposed(const struct exti_ctx *ctx, const char *original, bool *out,
                          struct exti_error *err)
@@ -97,7 +107,7 @@ static int is_interposed(const struct exti_ctx *ctx, const char *original, bool 
     if (rc)
         return rc;
     rc = exti__store_is_interposed(&ctx->store, im, NULL, out, err);
-    if (!rc && !*out)
+    if (!rc && !*out && !exports_weak(im))
         exti__file_memo_add(&uncaptured, file);
     exti_image_free(im);
     return rc;

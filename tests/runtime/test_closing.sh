@@ -31,12 +31,15 @@ with open('/proc/self/maps') as maps:
 atexit.register(print, 'end of', extisolate.index, 'with', len(mapped))
 END
 
-turns() { # ARGS...
+turns() { # OPTIONS... -- ARGS...
+    local options=()
+    while [ "$1" != -- ]; do options+=("$1") && shift; done
+    shift
     # shellcheck disable=SC2086
-    taskset -c 0 $run --python $system --contexts 12 turns.py "$@" >out 2>err
+    taskset -c 0 $run --python $system --contexts 12 "${options[@]}" turns.py "$@" >out 2>err
 }
 
-turns
+turns --
 rc=$?
 most=$(sed 's/.* with //' out | sort -n | tail -n 1)
 if [ $rc = 0 ] && [ "$(grep -c '^end of' out)" = 12 ] && [ "$most" -le 6 ]; then
@@ -46,13 +49,23 @@ else
 fi
 
 # A thread may run in their code.
-turns threads
+turns -- threads
 rc=$?
 most=$(sed 's/.* with //' out | sort -n | tail -n 1)
 if [ $rc = 0 ] && [ "$(grep -c '^end of' out)" = 12 ] && [ "$most" -ge 6 ]; then
     ok but_not_while_a_thread_of_theirs_lives
 else
     not_ok but_not_while_a_thread_of_theirs_lives "status $rc, $most mapped" "$(cat out err)"
+fi
+
+# What copies have registered with a library that others use may be called.  Debian's libpython needs libexpat.
+turns --share 'libexpat*' --
+rc=$?
+most=$(sed 's/.* with //' out | sort -n | tail -n 1)
+if [ $rc = 0 ] && [ "$most" = 12 ]; then
+    ok nor_while_a_shared_library_may_call_them
+else
+    not_ok nor_while_a_shared_library_may_call_them "status $rc, $most mapped" "$(cat out err)"
 fi
 
 # Those that have returned have ended well before the signal, so the process exits by the others' status.
