@@ -433,7 +433,7 @@ static double left_by_each(int detached, int rounds)
 
 static void a_thread_that_stays_keeps_nothing_of_closed_contexts(void **state)
 {
-    const double detached = left_by_each(1, 20), attached = left_by_each(0, 20);
+    const double detached = left_by_each(1, 60), attached = left_by_each(0, 60);
 
     (void)state;
     print_message("%.0f and %.0f bytes are left by each\n", detached, attached);

@@ -3,6 +3,7 @@
 import os
 import pty
 import select
+import signal
 import subprocess
 import sys
 import threading
@@ -166,10 +167,16 @@ class Terminal:
         self.send("print('end' + 'ed')\n")
         return self.read_until("ended\n>>> ")
 
-    def close(self):
+    def close(self, seconds=15):
         self.send("raise SystemExit\n")
-        os.waitpid(self.pid, 0)
+        end = time.monotonic() + seconds
+        while not (ended := os.waitpid(self.pid, os.WNOHANG)[0]) and time.monotonic() < end:
+            time.sleep(0.01)
+        if not ended:
+            os.kill(self.pid, signal.SIGKILL)
+            os.waitpid(self.pid, 0)
         os.close(self.fd)
+        assert ended, "the REPL did not end"
 
 
 @pytest.fixture
