@@ -196,11 +196,10 @@ static void run_contexts(struct session *s, const struct request *r)
             .importable = s->importable,
             .index = i,
             .count = r->contexts,
-            .ctx_flags = EXTI_CTX_CLOSE_IDLE | (r->rename ? EXTI_CTX_RENAME : 0) |
+            /* The process ends with its contexts, so unloading them would only take time. */
+            .ctx_flags = EXTI_CTX_KEEP | (r->rename ? EXTI_CTX_RENAME : 0) |
                          (r->dir == NULL ? EXTI_CTX_ONE_SHOT : 0) | r->choice.flags,
             .paced = 1,
-            /* The process ends with its contexts, so unloading them would only take time. */
-            .leave_mapped = 1,
             .prove = r->prove,
             .shares_directory = r->contexts > 1 ? note_directory : NULL,
             .closure = r->choice.closure,

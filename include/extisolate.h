@@ -736,10 +736,6 @@ EXTI_API int exti_ctx_close(struct exti_ctx *ctx, struct exti_error *err); /* NU
  * systems; on others nothing is known of threads.  EXTI_E_BUSY: the context is being closed. */
 EXTI_API int exti_ctx_detach_thread(struct exti_ctx *ctx, uint64_t thread, struct exti_error *err);
 
-/* From now on closing the context leaves its modules mapped, as if it had been opened with
- * EXTI_CTX_KEEP: for a process that turns out to be about to end. */
-EXTI_API void exti_ctx_keep(struct exti_ctx *ctx);
-
 /* Closes the context like exti_ctx_close, and reports what stays mapped.  *left counts the files of
  * the context that stay: as long as it is not 0, memory that their code may use must not be freed.
  *

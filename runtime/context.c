@@ -35,8 +35,6 @@ struct pyrt_context {
     char number[16];            /* the context's, as text */
     struct pyrt_gate gate;      /* the program waits here for its turn */
     _Atomic uint64_t runner;    /* the number of the thread that runs it; 0: not yet */
-    int joined;                 /* its own thread has ended */
-    size_t left;                /* files that stay mapped, once `ctx` is closed and NULL */
     int exited;                 /* its threads have not ended, and are never to */
     struct pyrt_context *older; /* of those that are kept */
 };
@@ -179,7 +177,6 @@ static void run_context(struct pyrt_context *c)
         .settings = c->opts.settings,
         .setting_count = c->opts.setting_count,
         .keep = (c->opts.ctx_flags & EXTI_CTX_KEEP) != 0,
-        .arenas_only = c->opts.leave_mapped,
         .program = 1,
     };
     struct exti_error *err = &c->result.error;
@@ -273,71 +270,6 @@ static uint64_t runner_of(void *contexts, int i)
     return c[i] && c[i]->ending.way == PYRT_RUNS ? c[i]->runner : NO_THREAD;
 }
 
-static void join_thread(struct pyrt_context *c)
-{
-    if (!c->joined)
-        pthread_join(c->thread, NULL);
-    c->joined = 1;
-}
-
-/* Closes the library's context.  If that is busy, it stays open. */
-static void unload(struct pyrt_context *c, exti_report_fn report, void *user)
-{
-    if (exti_ctx_close_report(c->ctx, report, user, &c->left, NULL) == EXTI_E_BUSY)
-        return;
-    c->ctx = NULL;
-    if (c->left)
-        return;
-    pyrt_heap_free(c->heap);
-    c->heap = NULL;
-}
-
-/* Shared libraries in which copies leave nothing behind when they are unloaded. */
-static int is_harmless(const char *name)
-{
-    static const char *const known[] = {
-        "ld-linux",    "ld-musl",   "libc.so",   "libc.musl",    "libm.so",
-        "libmvec.so",  "libdl.so",  "librt.so",  "libutil.so",   "libpthread.so",
-        "libgcc_s.so", "libffi.so", "libssl.so", "libcrypto.so", "libstdc++.so",
-    };
-
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        if (strncmp(name, known[i], strlen(known[i])) == 0)
-            return 1;
-    return 0;
-}
-
-static int may_hold(void *found, const struct exti_library_info *library)
-{
-    *(int *)found = library->state == EXTI_LIBRARY_SHARED && !is_harmless(library->name);
-    return *(int *)found;
-}
-
-/* Whether a library that other contexts and the program use may call what a copy has registered
- * with it, as GLib does for types, or libX11 for connections. */
-static int may_be_held(const struct pyrt_context *c)
-{
-    int held = 0;
-
-    return c->opts.closure == EXTI_CLOSURE_NONE ||
-           exti_ctx_library_states(c->ctx, may_hold, &held, NULL) < 0 || held;
-}
-
-/* Contexts of programs that have returned would slow down those to come: the system's loader passes
- * by their libraries whenever it opens one, and their memory would not be used again. */
-static void unload_returned(struct pyrt_context *const *contexts, int count)
-{
-    for (int i = 0; i < count; i++) {
-        struct pyrt_context *c = contexts[i];
-
-        if (!c || !c->ctx || c->joined || c->ending.way != PYRT_RETURNED)
-            continue;
-        join_thread(c);
-        if (!may_be_held(c))
-            unload(c, NULL, NULL);
-    }
-}
-
 void pyrt_go(struct pyrt_context *const *contexts, int count)
 {
     const int processors = pyrt_processors(), most = 8 * processors;
@@ -353,8 +285,6 @@ void pyrt_go(struct pyrt_context *const *contexts, int count)
             pyrt_pace_await(runner_of, (void *)(contexts + first), i - first, processors);
         if (contexts[i])
             pyrt_gate_open(&contexts[i]->gate);
-        if (i + 1 < count)
-            unload_returned(contexts, i);
     }
 }
 
@@ -376,7 +306,7 @@ void pyrt_join(struct pyrt_context *c, struct pyrt_result *out)
         pthread_detach(c->thread);
         *out = exited(c);
     } else {
-        join_thread(c);
+        pthread_join(c->thread, NULL);
         *out = c->result;
     }
 }
@@ -397,12 +327,8 @@ size_t pyrt_close(struct pyrt_context *c, exti_report_fn report, void *user)
 
     if (!c)
         return 0;
-    if (c->ctx && c->opts.leave_mapped)
-        exti_ctx_keep(c->ctx);
-    if (c->ctx)
-        unload(c, report, user);
-    left = c->left;
-    if (c->exited || c->ctx || left) {
+    exti_ctx_close_report(c->ctx, report, user, &left, NULL);
+    if (c->exited || left) {
         keep(c);
         return left;
     }

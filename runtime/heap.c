@@ -251,16 +251,10 @@ int pyrt_heap_new(struct pyrt_heap **out, struct exti_error *err)
     return 0;
 }
 
-void pyrt_heap_install_arenas(struct pyrt_heap *h, const struct pyrt_api *py)
-{
-    struct pyrt_arenas arenas = {h, arena_alloc, arena_free};
-
-    py->PyObject_SetArenaAllocator(&arenas);
-}
-
 void pyrt_heap_install(struct pyrt_heap *h, const struct pyrt_api *py)
 {
     struct pyrt_allocator ours = {h, heap_malloc, heap_calloc, heap_realloc, heap_free};
+    struct pyrt_arenas arenas = {h, arena_alloc, arena_free};
     struct pyrt_allocator raw, others;
 
     py->PyMem_GetAllocator(PYRT_DOMAIN_RAW, &raw);
@@ -273,7 +267,7 @@ void pyrt_heap_install(struct pyrt_heap *h, const struct pyrt_api *py)
     /* An allocator with a context is that of the debug hooks; wraps the new one in them, too. */
     if (raw.ctx)
         py->PyMem_SetupDebugHooks();
-    pyrt_heap_install_arenas(h, py);
+    py->PyObject_SetArenaAllocator(&arenas);
 }
 
 size_t pyrt_heap_bytes(struct pyrt_heap *h)

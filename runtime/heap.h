@@ -12,10 +12,6 @@ int pyrt_heap_new(struct pyrt_heap **out, struct exti_error *err);
  * which sets the allocators, and before anything else allocates. */
 void pyrt_heap_install(struct pyrt_heap *h, const struct pyrt_api *py);
 
-/* Arenas alone, which have most objects: for a process that ends with its contexts, in which the
- * rest may stay.  A record of each block would slow down a program that allocates many. */
-void pyrt_heap_install_arenas(struct pyrt_heap *h, const struct pyrt_api *py);
-
 /* What the interpreter has of it at the moment.  NULL ok: 0. */
 size_t pyrt_heap_bytes(struct pyrt_heap *h);
 

@@ -70,9 +70,8 @@ struct pyrt_opts {
     size_t rule_count;
     const char *const *quirk_files;
     size_t quirk_file_count;
-    int paced;        /* the program waits for pyrt_go */
-    int leave_mapped; /* by pyrt_close, as the process is about to end */
-    int prove;        /* prove isolation between the end of the program and finalisation */
+    int paced; /* the program waits for pyrt_go */
+    int prove; /* prove isolation between the end of the program and finalisation */
     /* Called on the context's thread if the context cannot have a directory of its own; or NULL. */
     void (*shares_directory)(const struct exti_error *why);
 };
@@ -93,8 +92,7 @@ struct pyrt_context;
 int pyrt_start(struct pyrt_context **out, const struct pyrt_opts *opts, struct exti_error *err);
 /* Lets the programs of `count` contexts run that were started as paced; some may be NULL.  They
  * begin once all contexts are open, so that a signal reaches each, and then as processors are free,
- * or after some time.  Returns when the last has begun.  Until then contexts of programs that have
- * returned are closed. */
+ * or after some time.  Returns when the last has begun. */
 void pyrt_go(struct pyrt_context *const *contexts, int count);
 /* Waits for the end of the program.  Call it once. */
 void pyrt_join(struct pyrt_context *c, struct pyrt_result *out);

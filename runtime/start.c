@@ -67,9 +67,7 @@ static int give_memory(struct pyrt_heap **heap, const struct pyrt_api *py,
     if (how->keep)
         return 0;
     rc = pyrt_heap_new(heap, err);
-    if (rc == 0 && how->arenas_only)
-        pyrt_heap_install_arenas(*heap, py);
-    else if (rc == 0)
+    if (rc == 0)
         pyrt_heap_install(*heap, py);
     return rc;
 }

@@ -11,9 +11,8 @@ struct pyrt_startup {
     const struct pyrt_command *command;
     const struct pyrt_setting *settings; /* of the caller's, which go before ours */
     size_t setting_count;
-    int keep;        /* the context's code stays mapped when it is closed */
-    int arenas_only; /* the heap gets no other memory */
-    int program;     /* the context runs one, which has signal handlers as one of python3 has */
+    int keep;    /* the context's code stays mapped when it is closed */
+    int program; /* the context runs a program, which has signal handlers as one of python3 has */
 };
 
 /* Initialises CPython on the calling thread, which then has the GIL.  `heap` gets the memory of the

@@ -462,11 +462,6 @@ static void end_ctx(struct exti_ctx *ctx)
         free_ctx(ctx);
 }
 
-void exti_ctx_keep(struct exti_ctx *ctx)
-{
-    ctx->flags |= EXTI_CTX_KEEP;
-}
-
 int exti_ctx_close_report(struct exti_ctx *ctx, exti_report_fn report, void *user, size_t *left,
                           struct exti_error *err)
 {

@@ -80,15 +80,18 @@ int exti__api(struct exti_ctx *ctx, struct exti_module **out, struct exti_error 
 
 /* ---- other modules ---- */
 
-/* Files of whose symbols the process interposes none, see load/interposed.c, and that have no weak
- * ones: references to these would not be re-pointed. */
+/* Files of whose symbols the process interposes none, see load/interposed.c.  The process may have
+ * opened others since, but references that these capture are re-pointed after the opening. */
 static struct exti_file_memo uncaptured;
 
-static bool exports_weak(const struct exti_image *im)
+/* Whether the file exports what references are not re-pointed to: weak symbols, and thread-local
+ * variables that are found by a fixed offset. */
+static bool exports_what_stays_captured(const struct exti_image *im)
 {
+    const uint32_t stays = EXTI_SYM_WEAK | EXTI_SYM_UNIQUE | EXTI_SYM_TLS;
+
     for (size_t i = 0; i < im->info.symbol_count; i++)
-        if ((im->symbols[i].flags & EXTI_SYM_EXPORT) &&
-            (im->symbols[i].flags & (EXTI_SYM_WEAK | EXTI_SYM_UNIQUE)))
+        if ((im->symbols[i].flags & EXTI_SYM_EXPORT) && (im->symbols[i].flags & stays))
             return true;
     return false;
 }
@@ -107,7 +110,7 @@ static int is_interposed(const struct exti_ctx *ctx, const char *original, bool 
     if (rc)
         return rc;
     rc = exti__store_is_interposed(&ctx->store, im, NULL, out, err);
-    if (!rc && !*out && !exports_weak(im))
+    if (!rc && !*out && !exports_what_stays_captured(im))
         exti__file_memo_add(&uncaptured, file);
     exti_image_free(im);
     return rc;

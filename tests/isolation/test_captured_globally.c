@@ -233,6 +233,46 @@ static void check_dep(struct exti_ctx *ctx, struct exti_module *m)
     want_int((long)iso_proof(ctx, iso_print_finding, NULL).captured, 0);
 }
 
+/* A context has loaded the file before the library is opened that would capture its symbols. */
+static void capture_later(const char *source, const char *flags)
+{
+    struct exti_ctx *early, *late;
+    void *other;
+
+    iso_build(source, "late.so", flags);
+    iso_build(source, "other.so", flags);
+    early = iso_open(NULL);
+    want_int(call_int(iso_load(early, in_tmp("late.so")), "state_next"), 2);
+    other = open_global(in_tmp("other.so"));
+    want_int(((int (*)(void))dlsym(other, "state_next"))(), 2);
+    late = iso_open(NULL);
+    want_int(call_int(iso_load(late, in_tmp("late.so")), "state_next"), 2);
+    want_int((long)iso_proof(late, iso_print_finding, NULL).leaks, 0);
+    iso_close_ctx(late);
+    iso_close_ctx(early);
+}
+
+ISO_CASE(a_library_that_is_opened_later_captures_no_variable)
+{
+    capture_later("int state = 1; int *state_of(void) { return &state; }\n"
+                  "int state_next(void) { return ++*state_of(); }\n",
+                  "");
+}
+
+ISO_CASE(a_library_that_is_opened_later_captures_no_weak_variable)
+{
+    capture_later("__attribute__((weak)) int state = 1;\n"
+                  "int state_next(void) { return ++state; }\n",
+                  "");
+}
+
+/* References to it cannot be re-pointed. */
+ISO_CASE(a_library_that_is_opened_later_captures_no_variable_at_a_fixed_offset)
+{
+    capture_later("__thread int state = 1; int state_next(void) { return ++state; }\n",
+                  "-ftls-model=initial-exec");
+}
+
 ISO_CASE(leading_references_back_survives_each_failing_allocation)
 {
     build_dep("");
@@ -253,6 +293,9 @@ int main(void)
         cmocka_unit_test(control_dlopen_binds_a_reference_without_version_to_the_oldest),
         cmocka_unit_test(control_a_global_library_captures_references_of_any_version),
         cmocka_unit_test(a_namesake_that_is_open_globally_captures),
+        cmocka_unit_test(a_library_that_is_opened_later_captures_no_variable),
+        cmocka_unit_test(a_library_that_is_opened_later_captures_no_weak_variable),
+        cmocka_unit_test(a_library_that_is_opened_later_captures_no_variable_at_a_fixed_offset),
         cmocka_unit_test(leading_references_back_survives_each_failing_allocation),
     };
 

@@ -202,19 +202,6 @@ ISO_CASE(closing_a_kept_context_reports_nothing)
     want(is_mapped(in_tmp("x/")));
 }
 
-ISO_CASE(a_context_can_be_kept_that_was_opened_to_be_unloaded)
-{
-    struct exti_ctx *ctx = iso_open("x");
-    struct close_report t;
-
-    iso_load(ctx, threads_toy());
-    exti_ctx_keep(ctx);
-    t = close_and_report(ctx);
-    want_int((long)t.left, 2);
-    want_int((long)t.count, 0);
-    want(is_mapped(in_tmp("x/")));
-}
-
 /* A failed start must not leave a record of a thread, which would keep the context mapped. */
 ISO_CASE(a_thread_that_failed_to_start_does_not_keep_its_context_mapped)
 {
@@ -508,7 +495,6 @@ int main(void)
         cmocka_unit_test(a_running_thread_of_a_constructor_keeps_its_context_mapped),
         cmocka_unit_test(a_context_whose_constructors_threads_have_ended_is_unloaded),
         cmocka_unit_test(closing_a_kept_context_reports_nothing),
-        cmocka_unit_test(a_context_can_be_kept_that_was_opened_to_be_unloaded),
         cmocka_unit_test(a_thread_that_failed_to_start_does_not_keep_its_context_mapped),
         cmocka_unit_test(closing_deletes_a_left_over_key),
         cmocka_unit_test(closing_deletes_a_left_over_c11_key),

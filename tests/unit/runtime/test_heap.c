@@ -108,21 +108,6 @@ static void debug_hooks_are_put_around_it_again(void **state)
     pyrt_heap_free(h);
 }
 
-static void arenas_alone_leave_the_other_allocators(void **state)
-{
-    const struct pyrt_allocator stock_raw = {.malloc = stock_malloc};
-    struct test *t = *state;
-    struct pyrt_heap *h;
-
-    assert_ok(pyrt_heap_new(&h, &t->err), &t->err);
-    domains[PYRT_DOMAIN_RAW] = stock_raw;
-    pyrt_heap_install_arenas(h, &py);
-    assert_ptr_equal(arenas.ctx, h);
-    assert_null(raw->ctx);
-    assert_true(raw->malloc == stock_malloc);
-    pyrt_heap_free(h);
-}
-
 /* ---- blocks ---- */
 
 static bool is_filled(const unsigned char *p, size_t n, unsigned char with)
@@ -436,7 +421,6 @@ int main(void)
         exti_test(raw_memory_and_arenas_come_from_the_heap),
         exti_test(all_domains_without_pymalloc),
         exti_test(debug_hooks_are_put_around_it_again),
-        exti_test(arenas_alone_leave_the_other_allocators),
         exti_test(many_blocks_keep_their_contents),
         exti_test(requests_for_nothing_get_a_block),
         exti_test(calloc_clears),
