@@ -113,6 +113,23 @@ ISO_CASE(such_a_context_can_be_opened_again)
     iso_close_ctx(c);
 }
 
+/* The API library's id has as much of the context's name as the original's leaves room for: of these
+ * two names, the same. */
+ISO_CASE(names_that_begin_alike_mislead_nobody)
+{
+    static const char *const names[] = {"aaaa1111", "aaaa2222", "bbbb3333"};
+    struct exti_ctx *c[3];
+
+    build();
+    for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+        c[i] = open_with(names[i], names[i], 0);
+        want_int(call_int(iso_load(c[i], mod()), "next"), 10);
+        iso_dir_clean(exti_ctx_dir(c[i]));
+    }
+    for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+        iso_close_ctx(c[i]);
+}
+
 ISO_CASE(contexts_of_another_kind_plan_their_own)
 {
     static const struct exti_rule rule = {"libdep*", 1};
@@ -252,6 +269,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(from_the_third_context_on_copies_are_made_by_pattern),
         cmocka_unit_test(such_a_context_can_be_opened_again),
+        cmocka_unit_test(names_that_begin_alike_mislead_nobody),
         cmocka_unit_test(contexts_of_another_kind_plan_their_own),
         cmocka_unit_test(what_has_changed_is_planned),
         cmocka_unit_test(directories_that_others_have_made_are_planned),
