@@ -39,9 +39,10 @@ static inline unsigned exti__surroundings_kinds(const struct exti_ctx *ctx)
 {
     const struct exti_surroundings *s = ctx->surroundings;
 
-    return !s ? 0
-              : (s->environment != NULL) | (s->times != NULL) << 1 | (s->locale != NULL) << 2 |
-                    (s->directory != NULL) << 3;
+    if (!s)
+        return 0;
+    return (s->environment ? 1u : 0) | (s->times ? 2u : 0) | (s->locale ? 4u : 0) |
+           (s->directory ? 8u : 0);
 }
 
 /* The context is closed: threads that are in its surroundings do not find it there any more. */

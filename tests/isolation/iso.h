@@ -164,6 +164,9 @@ static inline pid_t iso_spawn(void (*body)(void *), void *arg)
     for (int i = 1; i < 16; i++)
         signal(i, SIG_DFL);
     alarm(1800);
+    /* For private directories of contexts that are not closed. */
+    if (*iso_tmp)
+        want(setenv("TMPDIR", iso_tmp, 1) == 0);
     body(arg);
     exit(0);
 }
@@ -191,8 +194,6 @@ static inline int iso_fork(void (*body)(void *), void *arg)
     iso_toys();
     snprintf(iso_tmp, sizeof iso_tmp, "/tmp/exti-test.XXXXXX");
     want(mkdtemp(iso_tmp));
-    /* For private directories of contexts that are not closed. */
-    want(setenv("TMPDIR", iso_tmp, 1) == 0);
     ok = iso_join(iso_spawn(body, arg));
     want(system(iso_text("chmod -R u+w %s; rm -rf %s", iso_tmp, iso_tmp)) == 0);
     return ok;
