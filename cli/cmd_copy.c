@@ -241,8 +241,8 @@ static void note_copy(const struct copy *c, json_t *copies, const char *file, co
     cli_shared_free(&shared);
 }
 
-/* Prints the API library before the first copy that is bound to it. */
-static int print_api(struct copy *c, const struct exti_ctx *ctx)
+/* Prints the API library before the first copy, unless that is the library's own. */
+static int print_api(struct copy *c, const struct exti_ctx *ctx, const char *first)
 {
     struct exti_dir *d = NULL;
     struct exti_copy_info info = {.size = sizeof info};
@@ -253,7 +253,7 @@ static int print_api(struct copy *c, const struct exti_ctx *ctx)
         rc = cli_context_api(exti_ctx_dir(ctx), &d, &info, &err);
     if (rc != 0) {
         cli_error(&err, exti_ctx_dir(ctx));
-    } else if (d != NULL) {
+    } else if (d != NULL && strcmp(info.copy, first) != 0) {
         cli_put(stdout, c->libpython);
         fputs(" -> ", stdout);
         cli_put(stdout, info.copy);
@@ -283,7 +283,7 @@ static void copy_all(struct copy *c, struct exti_ctx *ctx, json_t *copies, int *
         } else if (rc != 0) {
             *status = failed(c, &err, file);
         } else {
-            if (print_api(c, ctx) != CLI_OK)
+            if (print_api(c, ctx, path) != CLI_OK)
                 *status = CLI_FAILED;
             note_copy(c, copies, file, path);
         }

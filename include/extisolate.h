@@ -496,8 +496,8 @@ struct exti_redirect {
  * this program exports do not matter, and exti_load fails with EXTI_E_ARG.  The copies can be
  * loaded by anyone: the system's loader runs their constructors. */
 #define EXTI_CTX_COPY_ONLY 8u
-/* exti_ctx_close removes the directory if exti_ctx_open made it and nobody has copied anything
- * except the API library into it. */
+/* exti_ctx_close removes the directory if exti_ctx_open made it and nobody has copied anything into
+ * it.  The API library's copy, which each context has, counts if exti_copy was asked for it. */
 #define EXTI_CTX_DROP_UNUSED 16u
 /* With EXTI_CTX_COPY_ONLY: the copies are for exti_load of other processes, which alone runs their
  * constructors (EXTI_RW_WITHHOLD).  Copies of one kind are stale for users of the other kind, and

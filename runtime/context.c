@@ -99,7 +99,12 @@ static int open_context(struct pyrt_context *c, struct exti_error *err)
         .quirk_file_count = c->opts.quirk_file_count,
     };
 
-    return pyrt_open(&c->ctx, &c->py, c->opts.python, &o, err);
+    int rc;
+
+    pyrt_pace_enter();
+    rc = pyrt_open(&c->ctx, &c->py, c->opts.python, &o, err);
+    pyrt_pace_leave();
+    return rc;
 }
 
 /* ---- proof ---- */

@@ -34,6 +34,14 @@ void pyrt_gate_await(struct pyrt_gate *g)
     (void)g;
 }
 
+void pyrt_pace_enter(void)
+{
+}
+
+void pyrt_pace_leave(void)
+{
+}
+
 void pyrt_pace_tell(void)
 {
 }
@@ -55,11 +63,14 @@ void pyrt_pace_await(uint64_t (*number)(void *user, int i), void *user, int coun
 /* By then most programs have imported what they need, or will go on for long. */
 #define PATIENCE ((uint64_t)500 * MILLISECOND)
 
-static sem_t ends; /* how many programs have ended, less those that a wait has noticed */
+static sem_t ends;    /* how many programs have ended, less those that a wait has noticed */
+static sem_t entries; /* how many may enter */
+static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-static void make_ends(void)
+static void make_semaphores(void)
 {
     sem_init(&ends, 0, 0);
+    sem_init(&entries, 0, (unsigned)pyrt_processors());
 }
 
 static void take(sem_t *s)
@@ -70,9 +81,7 @@ static void take(sem_t *s)
 
 void pyrt_gate_init(struct pyrt_gate *g)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-
-    pthread_once(&once, make_ends);
+    pthread_once(&once, make_semaphores);
     sem_init(&g->come, 0, 0);
     sem_init(&g->open, 0, 0);
 }
@@ -96,6 +105,16 @@ void pyrt_gate_open(struct pyrt_gate *g)
 void pyrt_gate_await(struct pyrt_gate *g)
 {
     take(&g->come);
+}
+
+void pyrt_pace_enter(void)
+{
+    take(&entries);
+}
+
+void pyrt_pace_leave(void)
+{
+    sem_post(&entries);
 }
 
 /* Up to `most`. */

@@ -26,6 +26,11 @@ void pyrt_gate_come(struct pyrt_gate *g);
 void pyrt_gate_open(struct pyrt_gate *g);
 void pyrt_gate_await(struct pyrt_gate *g); /* until the program has come */
 
+/* Around the opening of a context.  As many as there are processors pass at a time: what the first
+ * ones have found out about files serves those that come after (loader/store/store_pattern.h). */
+void pyrt_pace_enter(void);
+void pyrt_pace_leave(void);
+
 /* Says that a program has ended.  Async-signal-safe. */
 void pyrt_pace_tell(void);
 /* Waits until fewer than `most` of `count` threads use a processor or would.  `number` gives each

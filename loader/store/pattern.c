@@ -4,43 +4,71 @@
 
 #include "base/mem.h"
 #include "base/shareable.h"
+#include "loader/store/copy_names.h"
 
 /* ---- names ---- */
 
-/* Puts a name in the place of another one of the same length. */
-static void rename_bytes(uint8_t *bytes, size_t n, const char *from, const char *to)
+/* The name in the place of another one of the same length; and the copy's id, if that is cut off in
+ * it.  `from_id` and `to_id` begin the copies' names. */
+struct names {
+    const char *from, *to;
+    size_t id_length;
+    char from_id[EXTI_FILE_NAME_MAX + 1], to_id[EXTI_FILE_NAME_MAX + 1];
+};
+
+static void replace(void *bytes, size_t n, const char *from, const char *to, size_t length)
 {
-    const size_t length = strlen(from);
-    const uint8_t *found = bytes, *const end = bytes + n;
+    uint8_t *at = bytes;
+    const uint8_t *found = at, *const end = at + n;
 
     while ((found = exti__mem_find(found, (size_t)(end - found), from, length))) {
-        memcpy(bytes + (found - bytes), to, length);
+        memcpy(at + (found - at), to, length);
         found += length;
     }
 }
 
-/* Replaces *text, which may be NULL, by a copy with the other name.  False without memory. */
-static bool rename_text(char **text, const char *from, const char *to)
+/* False if the other copy's id would be another part of its name. */
+static bool find_names(const struct exti_pattern *p, const char *to, struct names *out)
+{
+    char planned[EXTI_FILE_NAME_MAX + 1];
+
+    out->from = p->name;
+    out->to = to;
+    out->id_length = p->id_length;
+    if (!p->id_length)
+        return true;
+    strcpy(out->from_id, p->e.copy);
+    strcpy(out->to_id, p->e.copy);
+    replace(out->to_id, strlen(out->to_id), p->name, to, strlen(to));
+    exti__copy_name_api_id(p->e.source_name, out->to_id, planned);
+    return strlen(planned) == p->id_length;
+}
+
+/* Replaces *text, which may be NULL, by a copy with the other names.  False without memory. */
+static bool rename_text(char **text, const struct names *names)
 {
     if (!*text)
         return true;
     *text = exti__strdup(*text);
-    if (*text)
-        rename_bytes((uint8_t *)*text, strlen(*text), from, to);
-    return *text != NULL;
+    if (!*text)
+        return false;
+    replace(*text, strlen(*text), names->from, names->to, strlen(names->from));
+    if (names->id_length)
+        replace(*text, strlen(*text), names->from_id, names->to_id, names->id_length);
+    return true;
 }
 
-static bool rename_need(struct exti_need *n, const char *from, const char *to)
+static bool rename_need(struct exti_need *n, const struct names *names)
 {
     /* All three, so that none stays another entry's. */
-    const bool name = rename_text(&n->name, from, to), copy = rename_text(&n->to, from, to),
-               file = rename_text(&n->file, from, to);
+    const bool name = rename_text(&n->name, names), copy = rename_text(&n->to, names),
+               file = rename_text(&n->file, names);
 
     return name && copy && file;
 }
 
-/* The entry with another name in its texts. */
-static bool renamed_entry(const struct exti_entry *e, const char *from, const char *to,
+/* The entry with other names in its texts. */
+static bool renamed_entry(const struct exti_entry *e, const struct names *names,
                           struct exti_entry *out)
 {
     char **texts[] = {&out->source,  &out->build_id, &out->source_name,    &out->copy,
@@ -49,12 +77,12 @@ static bool renamed_entry(const struct exti_entry *e, const char *from, const ch
 
     *out = *e;
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
-        ok = rename_text(texts[i], from, to) && ok;
+        ok = rename_text(texts[i], names) && ok;
     out->needs = exti__calloc(e->need_count + 1, sizeof *out->needs);
     out->need_count = out->needs ? e->need_count : 0;
     for (size_t i = 0; i < out->need_count; i++) {
         out->needs[i] = e->needs[i];
-        ok = rename_need(&out->needs[i], from, to) && ok;
+        ok = rename_need(&out->needs[i], names) && ok;
     }
     if (ok && out->needs)
         return true;
@@ -64,17 +92,23 @@ static bool renamed_entry(const struct exti_entry *e, const char *from, const ch
 
 bool exti__pattern_entry(const struct exti_pattern *p, const char *name, struct exti_entry *out)
 {
-    return renamed_entry(&p->e, p->name, name, out);
+    struct names names;
+
+    *out = (struct exti_entry){.source = NULL};
+    return find_names(p, name, &names) && renamed_entry(&p->e, &names, out);
 }
 
 uint8_t *exti__pattern_bytes(const struct exti_pattern *p, const char *name)
 {
-    uint8_t *bytes = exti__alloc(p->byte_count);
+    struct names names;
+    uint8_t *bytes = find_names(p, name, &names) ? exti__alloc(p->byte_count) : NULL;
 
-    if (bytes) {
-        memcpy(bytes, p->bytes, p->byte_count);
-        rename_bytes(bytes, p->byte_count, p->name, name);
-    }
+    if (!bytes)
+        return NULL;
+    memcpy(bytes, p->bytes, p->byte_count);
+    replace(bytes, p->byte_count, p->name, name, strlen(name));
+    if (p->id_part)
+        memcpy(bytes + p->id_at, name, p->id_part);
     return bytes;
 }
 
@@ -102,13 +136,70 @@ static bool take_bytes(const struct exti_rewritten *copy, struct exti_pattern *o
     return true;
 }
 
-bool exti__pattern_take(const char *name, const struct exti_entry *e,
+/* Counts the places where an edit has written the id's part of the name into `r`, and notes the
+ * last one; `done` of the pattern's bytes are of ranges before. */
+static size_t count_ids(const struct exti_rewritten *copy, const char *id,
+                        const struct exti_range *r, size_t done, struct exti_pattern *p)
+{
+    const size_t before = p->id_length - p->id_part, end = r->at + r->n,
+                 limit = end < copy->copy.size ? end + 1 : end;
+    const uint8_t *const image = copy->copy.image.p, *found;
+    size_t at = r->at < before ? 0 : r->at - before, count = 0;
+
+    while ((found = exti__mem_find(image + at, limit - at, id, p->id_length + 1))) {
+        const size_t part = (size_t)(found - image) + before;
+
+        at = (size_t)(found - image) + 1;
+        if (part < r->at)
+            continue;
+        p->id_at = done + (part - r->at);
+        count++;
+    }
+    return count;
+}
+
+/* Finds the id with the byte that ends it, at one place alone. */
+static bool find_id(const struct exti_rewritten *copy, const char *id, struct exti_pattern *p)
+{
+    const struct exti_range end = {p->kept, p->size - p->kept};
+    size_t done = 0, count = 0;
+
+    for (size_t i = 0; i < p->changed_count; i++) {
+        count += count_ids(copy, id, &p->changed[i], done, p);
+        done += p->changed[i].n;
+    }
+    return count + count_ids(copy, id, &end, done, p) == 1;
+}
+
+/* Whether the id is the copy's name, or its beginning. */
+static bool take_id(const struct exti_rewritten *copy, const char *id, const struct exti_entry *e,
+                    struct exti_pattern *p)
+{
+    const size_t length = strlen(id), whole = strlen(e->copy), name = strlen(p->name);
+
+    if (strncmp(id, e->copy, length) != 0)
+        return false;
+    if (length == whole)
+        return true;
+    /* Made by exti__copy_name_api, which ends with the name. */
+    if (whole < name || strcmp(e->copy + whole - name, p->name) != 0)
+        return false;
+    if (length <= whole - name)
+        return true;
+    p->id_length = length;
+    p->id_part = length - (whole - name);
+    return find_id(copy, id, p);
+}
+
+bool exti__pattern_take(const char *name, const char *id, const struct exti_entry *e,
                         const struct exti_rewritten *copy, struct exti_pattern *out)
 {
+    const struct names same = {.from = name, .to = name};
+
     *out = (struct exti_pattern){
         .kept = copy->copy.kept, .size = copy->copy.size, .e = {.source = NULL}};
     memcpy(out->name, name, strlen(name) + 1);
-    if (take_bytes(copy, out) && renamed_entry(e, name, name, &out->e)) {
+    if (take_bytes(copy, out) && take_id(copy, id, e, out) && renamed_entry(e, &same, &out->e)) {
         out->e.left_out = copy->left_out;
         return true;
     }
@@ -125,6 +216,12 @@ void exti__pattern_free(struct exti_pattern *p)
 }
 
 /* ---- comparing ---- */
+
+bool exti__pattern_differs(const struct exti_pattern *p, const struct exti_pattern *other)
+{
+    return strcmp(p->name, other->name) != 0 &&
+           (!p->id_part || strncmp(p->name, other->name, p->id_part) != 0);
+}
 
 static bool same_text(const char *a, const char *b)
 {
@@ -156,7 +253,8 @@ static bool same_entry(const struct exti_entry *a, const struct exti_entry *b)
 static bool same_ranges(const struct exti_pattern *a, const struct exti_pattern *b)
 {
     bool same = a->kept == b->kept && a->size == b->size && a->changed_count == b->changed_count &&
-                a->byte_count == b->byte_count;
+                a->byte_count == b->byte_count && a->id_length == b->id_length &&
+                a->id_part == b->id_part && a->id_at == b->id_at;
 
     for (size_t i = 0; same && i < a->changed_count; i++)
         same = a->changed[i].at == b->changed[i].at && a->changed[i].n == b->changed[i].n;

@@ -23,7 +23,7 @@ struct exti_store {
     char *dir;     /* absolute */
     bool one_shot; /* the directory is the context's alone, and nothing is recorded in it */
     bool stays;    /* exti__store_close leaves it even so */
-    bool sync, drop_unused, copy_only, trust_dir;
+    bool sync, copy_only, trust_dir;
     bool withhold; /* ELF, Mach-O: copies are for the library's own loader: see EXTI_RW_WITHHOLD */
     bool lean;     /* copies may leave out what their loader maps from the original */
     bool hashes;   /* copies that are used again are hashed */
@@ -43,8 +43,9 @@ struct exti_store {
     struct exti_image_cache images;      /* files whose copies are being planned */
     unsigned walk;                       /* number of the latest walk over entries */
     size_t batch;                        /* number of the latest exti__store_copy_many */
-    bool dirty;                          /* the manifest has entries that its file lacks */
-    bool replaced;                       /* one of these is of a copy that the file describes */
+    bool drop_unused; /* EXTI_CTX_DROP_UNUSED, and nobody asked for the API copy */
+    bool dirty;       /* the manifest has entries that its file lacks */
+    bool replaced;    /* one of these is of a copy that the file describes */
     int64_t saved_at_ns, save_cost_ns;
     void *strings; /* paths handed out: a tree of tsearch(3) */
 };

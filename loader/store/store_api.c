@@ -13,6 +13,7 @@
 #include "loader/store/store_fresh.h"
 #include "loader/store/store_interposed.h"
 #include "loader/store/store_names.h"
+#include "loader/store/store_pattern.h"
 #include "loader/store/store_policy.h"
 #include "loader/store/store_state.h"
 #include "loader/store/store_write.h"
@@ -50,6 +51,17 @@ static void discard_file(const char *dir, const char *name)
     exti__free(path);
 }
 
+static int plan_api(struct exti_store *s, const struct exti_copy_request *r, const char *name,
+                    const struct exti_image *im, struct exti_entry *e, struct exti_edits *edits,
+                    struct exti_error *err)
+{
+    int rc = exti__store_entry(s, r, name, im, e, err);
+
+    if (!rc)
+        rc = exti__edits_api(&s->manifest, e, im, &s->renames, edits, err);
+    return rc ? rc : exti__store_edits(edits, e, err);
+}
+
 /* Makes the API copy anew.  A new generation gets another name: processes that have loaded the
  * old copy keep it, and copies that refer to the old name are recognised as stale. */
 static int make_api(struct exti_store *s, const char *source, const struct exti_file_id *id,
@@ -60,6 +72,7 @@ static int make_api(struct exti_store *s, const char *source, const struct exti_
     const struct exti_copy_request r = {.source = source, .first = source, .root = true};
     struct exti_edits edits = {0};
     char name[EXTI_FILE_NAME_MAX + 1];
+    bool made;
     int rc;
 
     if (!keep_generation)
@@ -69,16 +82,12 @@ static int make_api(struct exti_store *s, const char *source, const struct exti_
     else
         exti__copy_name_api(source, m->name, m->generation, name);
     rc = exti__store_check_name(s, source, name, err);
-    if (!rc)
-        rc = exti__store_entry(s, &r, name, im, &e, err);
-    if (!rc)
-        rc = exti__edits_api(m, &e, im, &s->renames, &edits, err);
-    if (!rc)
-        rc = exti__store_edits(&edits, &e, err);
-    if (!rc) {
+    made = !rc && exti__pattern_use(s, &r, &e);
+    if (!rc && !made)
+        rc = plan_api(s, &r, name, im, &e, &edits, err);
+    if (!rc && !made) {
         s->replaced = s->replaced || (m->api.copy && strcmp(m->api.copy, name) == 0);
-        /* No pattern: the id may have a part of the context's name. */
-        rc = exti__store_write(s, im, &edits, NULL, &e, err);
+        rc = exti__store_write(s, im, &edits, &r, &e, err);
         /* The copy may be there, but not safe on the disk.  No manifest would ever name it. */
         if (rc && !(m->api.copy && strcmp(m->api.copy, name) == 0))
             discard_file(s->dir, name);

@@ -266,6 +266,8 @@ static int is_wanted(struct batch *b, struct root *r, bool *wanted, struct exti_
     int rc;
 
     *wanted = r->real && e != &b->s->manifest.api;
+    if (e == &b->s->manifest.api)
+        b->s->drop_unused = false;
     if (!*wanted || e || !is_library_index(b, b->walked))
         return 0;
     rc = exti__store_classify(b->s, r->real, wanted, text, sizeof text, &why);

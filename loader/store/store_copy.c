@@ -72,6 +72,8 @@ int exti__store_copy(struct exti_store *s, const char *original, bool symbolic, 
     pthread_mutex_lock(&s->lock);
     if (strcmp(real, s->manifest.api.source) != 0)
         rc = copy_locked(s, real, symbolic, err);
+    else
+        s->drop_unused = false;
     if (!rc)
         rc =
             exti__store_export_paths(s, exti__manifest_find(&s->manifest, real), copy, source, err);

@@ -229,12 +229,13 @@ static void keep(struct exti_buf *key, struct exti_pattern *p)
 /* The second one decides. */
 static void compare(struct known *k, struct exti_pattern *p)
 {
-    if (k->state == PLANNED_ONCE && strcmp(k->pattern.name, p->name) != 0)
+    if (k->state == PLANNED_ONCE && exti__pattern_differs(&k->pattern, p))
         k->state = exti__pattern_matches(&k->pattern, p) ? PROVEN : NO_PATTERN;
 }
 
 void exti__pattern_learn(const struct exti_store *s, const struct exti_copy_request *r,
-                         const struct exti_entry *e, const struct exti_rewritten *copy)
+                         const char *id, const struct exti_entry *e,
+                         const struct exti_rewritten *copy)
 {
     struct exti_pattern p;
     struct exti_buf key;
@@ -242,7 +243,7 @@ void exti__pattern_learn(const struct exti_store *s, const struct exti_copy_requ
 
     if (!has_patterns(s) || !make_key(s, r, &copy->id, &key))
         return;
-    if (!exti__pattern_take(s->manifest.name, e, copy, &p)) {
+    if (!exti__pattern_take(s->manifest.name, id, e, copy, &p)) {
         exti__buf_free(&key);
         return;
     }

@@ -19,8 +19,10 @@ void exti__patterns_release(void);
 bool exti__pattern_use(struct exti_store *s, const struct exti_copy_request *r,
                        struct exti_entry *out);
 
-/* Notes a copy that was planned, before it is written; its entry lacks what only the file tells. */
+/* Notes a copy with its id that was planned, before it is written; its entry lacks what only the
+ * file tells. */
 void exti__pattern_learn(const struct exti_store *s, const struct exti_copy_request *r,
-                         const struct exti_entry *e, const struct exti_rewritten *copy);
+                         const char *id, const struct exti_entry *e,
+                         const struct exti_rewritten *copy);
 
 #endif

@@ -227,6 +227,13 @@ run copy large.so ctx2 --libpython libtoyapi.so
 [ "$(shared ctx2)" = 0 ]
 say $? copies_for_programs_are_full
 
+# By itself the API library's copy is one that was asked for.
+rm -rf ctx
+run copy --libpython libtoyapi.so libtoyapi.so ctx
+check api_library_alone 0 "^libtoyapi.so -> $T/ctx/libtoyapi.so"
+[ "$(wc -l <out)" = 1 ] && [ -f "$(sed 's/.* -> //' out)" ] && sound ctx
+say $? api_library_alone_stays
+
 run copy --for nobody toyext.so ctx
 check unknown_users_are_refused 2 "--for takes contexts or programs, not 'nobody'"
 

@@ -113,20 +113,25 @@ ISO_CASE(such_a_context_can_be_opened_again)
     iso_close_ctx(c);
 }
 
-/* The API library's id has as much of the context's name as the original's leaves room for: of these
- * two names, the same. */
+/* The API library's id has as much of the context's name as the original's leaves room for: of the
+ * first two of these names, the same, so that only the third one tells where others have theirs. */
 ISO_CASE(names_that_begin_alike_mislead_nobody)
 {
-    static const char *const names[] = {"aaaa1111", "aaaa2222", "bbbb3333"};
-    struct exti_ctx *c[3];
+    static const struct {
+        const char *name;
+        bool by_pattern;
+    } contexts[] = {{"aaaa1111", false}, {"aaaa2222", false}, {"bbbb3333", false},
+                    {"cccc4444", true},  {"aaaa5555", true},  {"bbbb3366", true}};
+    struct exti_ctx *c[ARRAY_SIZE(contexts)];
 
     build();
-    for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-        c[i] = open_with(names[i], names[i], 0);
+    for (size_t i = 0; i < ARRAY_SIZE(contexts); i++) {
+        c[i] = open_with(contexts[i].name, contexts[i].name, 0);
+        want_int(c[i]->store.manifest.api.marks.made, contexts[i].by_pattern);
         want_int(call_int(iso_load(c[i], mod()), "next"), 10);
         iso_dir_clean(exti_ctx_dir(c[i]));
     }
-    for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+    for (size_t i = 0; i < ARRAY_SIZE(contexts); i++)
         iso_close_ctx(c[i]);
 }
 

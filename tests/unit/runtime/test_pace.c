@@ -140,6 +140,35 @@ static void but_not_for_ever(void **state)
     end_work(&busy);
 }
 
+static void *enter(void *inside)
+{
+    pyrt_pace_enter();
+    (*(atomic_int *)inside)++;
+    return NULL;
+}
+
+/* One more than there are processors waits until one of them has left. */
+static void as_many_enter_as_there_are_processors(void **state)
+{
+    const int most = pyrt_processors();
+    struct pyrt_gate gate;
+    atomic_int inside = 0;
+    pthread_t last;
+
+    (void)state;
+    pyrt_gate_init(&gate);
+    for (int i = 0; i < most; i++)
+        pyrt_pace_enter();
+    assert_int_equal(pthread_create(&last, NULL, enter, &inside), 0);
+    nanosleep(&(struct timespec){0, 50000000}, NULL);
+    assert_int_equal(inside, 0);
+    pyrt_pace_leave();
+    assert_int_equal(pthread_join(last, NULL), 0);
+    assert_int_equal(inside, 1);
+    for (int i = 0; i < most; i++)
+        pyrt_pace_leave();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -147,6 +176,7 @@ int main(void)
         cmocka_unit_test(nobody_waits_for_threads_that_wait_or_have_ended),
         cmocka_unit_test(a_thread_that_runs_is_waited_for),
         cmocka_unit_test(but_not_for_ever),
+        cmocka_unit_test(as_many_enter_as_there_are_processors),
     };
 
     return cmocka_run_group_tests_name("runtime/pace", tests, NULL, NULL);

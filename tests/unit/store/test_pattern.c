@@ -56,7 +56,33 @@ static void make(struct test *t, const char *name, struct made *m)
 
 static void take(const char *name, const struct made *m, struct exti_pattern *out)
 {
-    assert_true(exti__pattern_take(name, &m->e, &m->copy, out));
+    assert_true(exti__pattern_take(name, m->e.copy, &m->e, &m->copy, out));
+}
+
+/* A copy whose id has as much of its name as the original's leaves room for: an edit has changed
+ * the three bytes that differ from that. */
+#define CUT "mod.so.90"
+enum { ID_AT = 40 };
+
+static char *make_cut(struct test *t, const char *name, struct made *m)
+{
+    char *id = text(t, "mod.so.", name, "");
+
+    make(t, name, m);
+    id[strlen(CUT)] = 0;
+    m->e.source_name = text(t, CUT, "", "");
+    m->e.copy = text(t, "mod.so.", name, "");
+    m->e.edits = text(t, "{\"id\": \"", id, "\"}");
+    strcpy((char *)m->bytes + ID_AT, id);
+    m->changed[1] = (struct exti_range){ID_AT + 7, 2};
+    return id;
+}
+
+static void take_cut(struct test *t, const char *name, struct made *m, struct exti_pattern *out)
+{
+    const char *id = make_cut(t, name, m);
+
+    assert_true(exti__pattern_take(name, id, &m->e, &m->copy, out));
 }
 
 static void a_copy_is_the_pattern_of_one_that_differs_in_the_name(void **state)
@@ -91,6 +117,83 @@ static void a_copy_is_the_pattern_of_one_that_differs_in_the_name(void **state)
     exti__free(bytes);
     exti__pattern_free(&first);
     exti__pattern_free(&second);
+}
+
+static void an_id_that_is_cut_off_is_replaced_too(void **state)
+{
+    struct test *t = *state;
+    struct exti_pattern first, second;
+    struct exti_entry e;
+    struct made a, b;
+    uint8_t *bytes;
+
+    take_cut(t, FIRST, &a, &first);
+    take_cut(t, SECOND, &b, &second);
+    assert_true(exti__pattern_differs(&first, &second));
+    assert_true(exti__pattern_matches(&first, &second));
+    assert_true(exti__pattern_entry(&first, SECOND, &e));
+    assert_string_equal(e.edits, "{\"id\": \"mod.so.st\"}");
+    assert_string_equal(e.copy, "mod.so." SECOND);
+    exti__entry_clear(&e);
+    bytes = exti__pattern_bytes(&first, SECOND);
+    assert_memory_equal(bytes, "xyst", 4);
+    exti__free(bytes);
+    exti__pattern_free(&first);
+    exti__pattern_free(&second);
+}
+
+/* Two such copies do not tell where others have the rest of their names. */
+static void ids_that_are_alike_tell_nothing(void **state)
+{
+    struct test *t = *state;
+    struct exti_pattern first, second, third;
+    struct made m;
+
+    take_cut(t, "abcde123", &m, &first);
+    take_cut(t, "abcde456", &m, &second);
+    take_cut(t, "bacde456", &m, &third);
+    assert_false(exti__pattern_differs(&first, &first));
+    assert_false(exti__pattern_differs(&first, &second));
+    assert_true(exti__pattern_differs(&second, &third));
+    assert_true(exti__pattern_matches(&second, &third));
+    exti__pattern_free(&first);
+    exti__pattern_free(&second);
+    exti__pattern_free(&third);
+}
+
+/* "mod.so.90" would be the original's. */
+static void an_id_that_would_not_be_cut_off_is_planned(void **state)
+{
+    struct test *t = *state;
+    struct exti_pattern p;
+    struct exti_entry e;
+    struct made m;
+
+    take_cut(t, FIRST, &m, &p);
+    assert_false(exti__pattern_entry(&p, "90abcdef", &e));
+    assert_null(exti__pattern_bytes(&p, "90abcdef"));
+    exti__pattern_free(&p);
+}
+
+static void an_id_elsewhere_is_no_pattern(void **state)
+{
+    struct test *t = *state;
+    struct exti_pattern p;
+    struct made m;
+    const char *id;
+
+    make(t, FIRST, &m);
+    assert_false(exti__pattern_take(FIRST, "libother.so", &m.e, &m.copy, &p));
+    assert_null(p.bytes);
+    /* An edit has written a part of it only. */
+    id = make_cut(t, FIRST, &m);
+    m.changed[1].n = 1;
+    assert_false(exti__pattern_take(FIRST, id, &m.e, &m.copy, &p));
+    /* It is there twice. */
+    id = make_cut(t, FIRST, &m);
+    strcpy((char *)m.bytes + KEPT, id);
+    assert_false(exti__pattern_take(FIRST, id, &m.e, &m.copy, &p));
+    assert_null(p.bytes);
 }
 
 /* Whether the copy is another one once `change` has seen to it. */
@@ -197,7 +300,7 @@ static void without_memory_there_is_no_pattern(void **state)
     make(t, FIRST, &m);
     for (long n = 0; !done; n++) {
         exti__mem_fail_after(n);
-        done = exti__pattern_take(FIRST, &m.e, &m.copy, &p);
+        done = exti__pattern_take(FIRST, m.e.copy, &m.e, &m.copy, &p);
         exti__mem_fail_after(-1);
         assert_true(done || (!p.bytes && !p.e.source));
         assert_in_range(n, 0, 30);
@@ -221,6 +324,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         exti_test(a_copy_is_the_pattern_of_one_that_differs_in_the_name),
+        exti_test(an_id_that_is_cut_off_is_replaced_too),
+        exti_test(ids_that_are_alike_tell_nothing),
+        exti_test(an_id_that_would_not_be_cut_off_is_planned),
+        exti_test(an_id_elsewhere_is_no_pattern),
         exti_test(any_other_difference_is_one),
         exti_test(without_memory_there_is_no_pattern),
     };
