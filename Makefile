@@ -564,6 +564,7 @@ check-python: all $(PYTHON_TESTS) ## CPython contexts through the public header
 	$(call run,python,$(PYTHON_TESTS) $(call scripts,python))
 check-python-package: all ## the Python package in virtual environments; EXTI_ALL=1: of each CPython
 	$(call run,package,tests/package/test_package.sh)
+check-package-soaks: export TEST_TIMEOUT ?= 14400
 check-package-soaks: all ## the Python package: 10,000 calls of seven packages, 1,000 interpreters
 	$(call run,package-soaks,tests/package/soak/test_soak.sh)
 check-wheel: all ## the wheels that `make wheel` builds
