@@ -64,6 +64,14 @@ int exti__image_add_path(struct exti_image *im, const char *path, struct exti_er
     return 0;
 }
 
+bool exti__image_exports(const struct exti_image *im, uint32_t flags)
+{
+    for (size_t i = 0; i < im->info.symbol_count; i++)
+        if ((im->symbols[i].flags & EXTI_SYM_EXPORT) && (im->symbols[i].flags & flags))
+            return true;
+    return false;
+}
+
 int exti__image_add_symbol(struct exti_image *im, struct exti_image_symbol s,
                            struct exti_error *err)
 {

@@ -71,6 +71,9 @@ void exti__image_clear(struct exti_image *im);
  * NULL past the end. */
 const struct exti_image *exti__image_part(const struct exti_image *im, size_t i);
 
+/* Whether it exports a symbol with one of these EXTI_SYM_ flags. */
+bool exti__image_exports(const struct exti_image *im, uint32_t flags);
+
 /* Append to the arrays. */
 int exti__image_add_needed(struct exti_image *im, const char *name, uint32_t flags,
                            struct exti_error *err);

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/format.h"
+#include "base/image.h"
 #include "loader/image/file_memo.h"
 #include "loader/image/symbol_names.h"
 #include "loader/store/store_copy.h"
@@ -14,8 +15,9 @@ static bool is_candidate(const struct exti_image_symbol *s)
            !exti__is_allocation_function(s->name);
 }
 
-/* Files of whose symbols the process interposes none: every context needs the same files.  One that
- * is taken for such a file by mistake has its references re-pointed after it is opened. */
+/* Files of whose symbols the process interposes none: every context needs the same files.  The
+ * process may have opened others since, but references that these capture are re-pointed after the
+ * opening, if they are not to thread-local variables that are found by a fixed offset. */
 static struct exti_file_memo uncaptured;
 
 int exti__interposed_make_symbolic(struct exti_ctx *ctx, const char *source, struct exti_error *err)
@@ -37,7 +39,7 @@ int exti__interposed_make_symbolic(struct exti_ctx *ctx, const char *source, str
     rc = exti__store_is_interposed(&ctx->store, im, is_candidate, &interposed, &e);
     if (!rc && interposed)
         rc = exti__store_make_symbolic(&ctx->store, source, &e);
-    else if (!rc)
+    else if (!rc && !exti__image_exports(im, EXTI_SYM_TLS))
         exti__file_memo_add(&uncaptured, file);
     exti_image_free(im);
     if (rc == EXTI_E_NOMEM)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/image.h"
 #include "loader/image/file_memo.h"
 #include "loader/image/inspect.h"
 #include "loader/load/initialise.h"
@@ -84,17 +85,9 @@ int exti__api(struct exti_ctx *ctx, struct exti_module **out, struct exti_error 
  * opened others since, but references that these capture are re-pointed after the opening. */
 static struct exti_file_memo uncaptured;
 
-/* Whether the file exports what references are not re-pointed to: weak symbols, and thread-local
- * variables that are found by a fixed offset. */
-static bool exports_what_stays_captured(const struct exti_image *im)
-{
-    const uint32_t stays = EXTI_SYM_WEAK | EXTI_SYM_UNIQUE | EXTI_SYM_TLS;
-
-    for (size_t i = 0; i < im->info.symbol_count; i++)
-        if ((im->symbols[i].flags & EXTI_SYM_EXPORT) && (im->symbols[i].flags & stays))
-            return true;
-    return false;
-}
+/* What references are not re-pointed to: weak symbols, and thread-local variables that are found by
+ * a fixed offset. */
+#define STAYS_CAPTURED (EXTI_SYM_WEAK | EXTI_SYM_UNIQUE | EXTI_SYM_TLS)
 
 static int is_interposed(const struct exti_ctx *ctx, const char *original, bool *out,
                          struct exti_error *err)
@@ -110,7 +103,7 @@ static int is_interposed(const struct exti_ctx *ctx, const char *original, bool 
     if (rc)
         return rc;
     rc = exti__store_is_interposed(&ctx->store, im, NULL, out, err);
-    if (!rc && !*out && !exports_what_stays_captured(im))
+    if (!rc && !*out && !exti__image_exports(im, STAYS_CAPTURED))
         exti__file_memo_add(&uncaptured, file);
     exti_image_free(im);
     return rc;

@@ -52,9 +52,12 @@ static int close_handles(const struct exti_module *list, struct exti_error *err)
 
 int exti__modules_unload(struct exti_module *list, bool keep_mapped, struct exti_error *err)
 {
-    int rc = keep_mapped ? 0 : close_handles(list, err);
+    int rc = 0;
 
-    exti__lingering_sweep();
+    if (!keep_mapped) {
+        rc = close_handles(list, err);
+        exti__lingering_sweep();
+    }
     while (list) {
         struct exti_module *m = list;
 

@@ -25,8 +25,9 @@ struct exti_loaded {
     const uint32_t *sysv_hash;
     const void *relocs[2]; /* general and PLT relocations */
     size_t reloc_size[2];
-    bool reloc_addends[2]; /* Rela, not Rel */
-    size_t tls_module;     /* from exti__loaded_each: as exti__loaded_tls_module */
+    bool reloc_addends[2];    /* Rela, not Rel */
+    size_t relative_count[2]; /* of general Rel and Rela: the first, which name no symbol */
+    size_t tls_module;        /* from exti__loaded_each: as exti__loaded_tls_module */
 #endif
 };
 

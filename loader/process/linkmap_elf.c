@@ -56,6 +56,15 @@ static void read_dynamic_tag(struct exti_loaded *lib, const ElfW(Dyn) * d, bool 
     case DT_RELSZ:
         lib->reloc_size[0] = d->d_un.d_val;
         break;
+#ifdef __GLIBC__
+    /* That many it applies as such, whatever they are (elf_dynamic_do_Rel); musl looks at each. */
+    case DT_RELCOUNT:
+        lib->relative_count[0] = d->d_un.d_val;
+        break;
+    case DT_RELACOUNT:
+        lib->relative_count[1] = d->d_un.d_val;
+        break;
+#endif
     case DT_JMPREL:
         lib->relocs[1] = p;
         break;
@@ -267,23 +276,47 @@ static bool reference_kind(uint64_t type, enum exti_reference_kind *kind)
     return true;
 }
 
-/* The i-th relocation of a table, or NULL.  A Rel is the first two members of a Rela. */
-static const ElfW(Rela) * relocation_at(const struct exti_loaded *lib, int table, size_t i)
-{
-    const uint8_t *p = lib->relocs[table];
-    size_t entry = lib->reloc_addends[table] ? sizeof(ElfW(Rela)) : sizeof(ElfW(Rel));
+/* Relocations that may name a symbol, one after the other. */
+struct relocations {
+    const uint8_t *next;
+    size_t left, entry;
+};
 
-    return p && i < lib->reloc_size[table] / entry ? (const void *)(p + i * entry) : NULL;
+static struct relocations relocations_of(const struct exti_loaded *lib, int table)
+{
+    const bool addends = lib->reloc_addends[table];
+    const size_t entry = addends ? sizeof(ElfW(Rela)) : sizeof(ElfW(Rel)),
+                 all = lib->reloc_size[table] / entry,
+                 relative = table ? 0 : lib->relative_count[addends],
+                 passed = relative < all ? relative : all;
+
+    if (!lib->relocs[table])
+        return (struct relocations){.next = NULL};
+    return (struct relocations){(const uint8_t *)lib->relocs[table] + passed * entry, all - passed,
+                                entry};
+}
+
+/* NULL: that was all.  A Rel is the first two members of a Rela. */
+static const ElfW(Rela) * next_relocation(struct relocations *t)
+{
+    const void *r = t->next;
+
+    if (!t->left)
+        return NULL;
+    t->left--;
+    t->next += t->entry;
+    return r;
 }
 
 static int table_references(const struct exti_loaded *lib, int table,
                             int (*each)(void *user, const struct exti_reference *ref), void *user)
 {
+    struct relocations t = relocations_of(lib, table);
     const ElfW(Sym) *symbols = lib->symbols;
     const ElfW(Rela) * r;
     int rc = 0;
 
-    for (size_t i = 0; !rc && (r = relocation_at(lib, table, i)); i++) {
+    while (!rc && (r = next_relocation(&t))) {
         const ElfW(Sym) *s = &symbols[RELOC_SYMBOL(r->r_info)];
         struct exti_reference ref = {0};
 
@@ -318,12 +351,15 @@ bool exti__loaded_uses_static_tls(const struct exti_loaded *lib)
     const ElfW(Sym) *symbols = lib->symbols;
     const ElfW(Rela) * r;
 
-    for (int table = 0; table < 2; table++)
-        for (size_t i = 0; (r = relocation_at(lib, table, i)); i++)
+    for (int table = 0; table < 2; table++) {
+        struct relocations t = relocations_of(lib, table);
+
+        while ((r = next_relocation(&t)))
             if (RELOC_TYPE(r->r_info) == RELOC_TLS_OFFSET &&
                 (!RELOC_SYMBOL(r->r_info) ||
                  SYMBOL_BIND(symbols[RELOC_SYMBOL(r->r_info)].st_info) == STB_LOCAL))
                 return true;
+    }
     return false;
 }
 

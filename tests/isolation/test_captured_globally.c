@@ -233,23 +233,42 @@ static void check_dep(struct exti_ctx *ctx, struct exti_module *m)
     want_int((long)iso_proof(ctx, iso_print_finding, NULL).captured, 0);
 }
 
-/* A context has loaded the file before the library is opened that would capture its symbols. */
-static void capture_later(const char *source, const char *flags)
+/* A library with static TLS would be shared. */
+static struct exti_ctx *open_isolating(const char *library)
+{
+    const struct exti_rule rule = {library, 0};
+    struct exti_ctx_opts opts = iso_opts(NULL, NULL);
+
+    opts.rules = &rule;
+    opts.rule_count = 1;
+    return iso_open_opts(&opts);
+}
+
+/* A context has loaded the file `loads`, which is or needs late.so, before the library is opened
+ * that would capture its symbols. */
+static void capture_later_than(const char *loads, const char *source, const char *flags)
 {
     struct exti_ctx *early, *late;
     void *other;
 
-    iso_build(source, "late.so", flags);
+    iso_build(source, "late.so", iso_text("-Wl,-soname,late.so %s", flags));
     iso_build(source, "other.so", flags);
-    early = iso_open(NULL);
-    want_int(call_int(iso_load(early, in_tmp("late.so")), "state_next"), 2);
+    iso_build("int state_next(void); int next(void) { return state_next(); }", "user.so",
+              iso_text("'%s' -Wl,-rpath,'%s'", in_tmp("late.so"), iso_tmp));
+    early = open_isolating("late.so");
+    want_int(call_int(iso_load(early, in_tmp(loads)), "state_next"), 2);
     other = open_global(in_tmp("other.so"));
     want_int(((int (*)(void))dlsym(other, "state_next"))(), 2);
-    late = iso_open(NULL);
-    want_int(call_int(iso_load(late, in_tmp("late.so")), "state_next"), 2);
+    late = open_isolating("late.so");
+    want_int(call_int(iso_load(late, in_tmp(loads)), "state_next"), 2);
     want_int((long)iso_proof(late, iso_print_finding, NULL).leaks, 0);
     iso_close_ctx(late);
     iso_close_ctx(early);
+}
+
+static void capture_later(const char *source, const char *flags)
+{
+    capture_later_than("late.so", source, flags);
 }
 
 ISO_CASE(a_library_that_is_opened_later_captures_no_variable)
@@ -267,10 +286,17 @@ ISO_CASE(a_library_that_is_opened_later_captures_no_weak_variable)
 }
 
 /* References to it cannot be re-pointed. */
+static const char fixed_offset[] = "__thread int state = 1;\n"
+                                   "int state_next(void) { return ++state; }\n";
+
 ISO_CASE(a_library_that_is_opened_later_captures_no_variable_at_a_fixed_offset)
 {
-    capture_later("__thread int state = 1; int state_next(void) { return ++state; }\n",
-                  "-ftls-model=initial-exec");
+    capture_later(fixed_offset, "-ftls-model=initial-exec");
+}
+
+ISO_CASE(nor_one_of_a_library_that_a_module_needs)
+{
+    capture_later_than("user.so", fixed_offset, "-ftls-model=initial-exec");
 }
 
 ISO_CASE(leading_references_back_survives_each_failing_allocation)
@@ -296,6 +322,7 @@ int main(void)
         cmocka_unit_test(a_library_that_is_opened_later_captures_no_variable),
         cmocka_unit_test(a_library_that_is_opened_later_captures_no_weak_variable),
         cmocka_unit_test(a_library_that_is_opened_later_captures_no_variable_at_a_fixed_offset),
+        cmocka_unit_test(nor_one_of_a_library_that_a_module_needs),
         cmocka_unit_test(leading_references_back_survives_each_failing_allocation),
     };
 
