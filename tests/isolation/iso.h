@@ -28,7 +28,7 @@
 const char *__tsan_default_suppressions(void);
 __attribute__((visibility("default"))) const char *__tsan_default_suppressions(void)
 {
-    return "race:ld-linux\nrace:linkmap_elf.c\nrace:toy_register\n";
+    return "race:ld-linux\nrace:linkmap_elf.c\nrace:references_elf.c\nrace:toy_register\n";
 }
 #endif
 
