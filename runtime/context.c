@@ -35,6 +35,7 @@ struct pyrt_context {
     char number[16];            /* the context's, as text */
     struct pyrt_gate gate;      /* the program waits here for its turn */
     _Atomic uint64_t runner;    /* the number of the thread that runs it; 0: not yet */
+    atomic_flag opened;         /* set but while the context is being opened */
     int exited;                 /* its threads have not ended, and are never to */
     struct pyrt_context *older; /* of those that are kept */
 };
@@ -59,11 +60,19 @@ static int can_exit(void *user, struct exti_ctx *ctx, uint32_t where)
     return c->opts.count > 1;
 }
 
+/* Once, whoever comes first: constructors may call exit. */
+static void leave_opening(struct pyrt_context *c)
+{
+    if (!atomic_flag_test_and_set(&c->opened))
+        pyrt_pace_leave();
+}
+
 static void exit_program(void *user, struct exti_ctx *ctx, int status)
 {
     struct pyrt_context *c = user;
 
     (void)ctx;
+    leave_opening(c);
     pyrt_gate_come(&c->gate);
     pyrt_pace_tell();
     pyrt_ending_exit(&c->ending, status);
@@ -102,8 +111,9 @@ static int open_context(struct pyrt_context *c, struct exti_error *err)
     int rc;
 
     pyrt_pace_enter();
+    atomic_flag_clear(&c->opened);
     rc = pyrt_open(&c->ctx, &c->py, c->opts.python, &o, err);
-    pyrt_pace_leave();
+    leave_opening(c);
     return rc;
 }
 
@@ -246,6 +256,7 @@ int pyrt_start(struct pyrt_context **out, const struct pyrt_opts *opts, struct e
         return pyrt_fail(err, EXTI_E_NOMEM, "out of memory");
     c->opts = *opts;
     snprintf(c->number, sizeof c->number, "%d", opts->index);
+    atomic_flag_test_and_set(&c->opened);
     pyrt_gate_init(&c->gate);
     if (!opts->paced)
         pyrt_gate_open(&c->gate);
