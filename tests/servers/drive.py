@@ -279,6 +279,7 @@ def talk_by_http(copies, seconds):
     if seconds:
         copies.requests = load(copies.ports, seconds)
     answer_all(copies.ports)  # what the load has left in queues is answered before
+    time.sleep(0.1)           # whoever answers comes back from the call that does
 
 
 def client(program, script, index):
