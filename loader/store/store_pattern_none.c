@@ -18,10 +18,12 @@ bool exti__pattern_use(struct exti_store *s, const struct exti_copy_request *r,
 }
 
 void exti__pattern_learn(const struct exti_store *s, const struct exti_copy_request *r,
-                         const struct exti_entry *e, const struct exti_rewritten *copy)
+                         const char *id, const struct exti_entry *e,
+                         const struct exti_rewritten *copy)
 {
     (void)s;
     (void)r;
+    (void)id;
     (void)e;
     (void)copy;
 }
