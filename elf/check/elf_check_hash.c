@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/bytes.h"
 #include "base/checked.h"
 #include "base/mem.h"
 #include "elf/read/elf_symbols.h"
@@ -18,13 +19,14 @@ struct words {
 /* Word `i`, where i < 2^60.  Past the end it sets *ok to false. */
 static uint64_t word_at(const struct words *w, uint64_t i, bool *ok)
 {
-    struct exti_cur cur = exti__cur(w->s, w->big_endian);
-    uint64_t value;
+    const uint8_t *p;
 
-    exti__cur_skip(&cur, i * w->size);
-    value = w->size == 8 ? exti__cur_u64(&cur) : exti__cur_u32(&cur);
-    *ok &= !cur.failed;
-    return value;
+    if (w->s.n < w->size || i * w->size > w->s.n - w->size) {
+        *ok = false;
+        return 0;
+    }
+    p = w->s.p + i * w->size;
+    return w->size == 8 ? exti__bytes_u64(p, w->big_endian) : exti__bytes_u32(p, w->big_endian);
 }
 
 /* Bernstein's hash, as in glibc's dl-new-hash.h. */

@@ -62,7 +62,7 @@ int exti__image_cache_get(struct exti_image_cache *images, const char *path,
         return 0;
     }
     rc = exti__inspect(path, out, err);
-    if (!rc && images->keeps)
+    if (!rc && images->users)
         keep_image(images, *out);
     return rc;
 }
@@ -90,6 +90,24 @@ void exti__image_cache_take(struct exti_image_cache *images, struct exti_image *
     exti__free(k);
 }
 
+struct exti_image *exti__image_cache_take_file(struct exti_image_cache *images,
+                                               const struct exti_file_id *id)
+{
+    const struct kept *k = find_kept(images, id);
+    struct exti_image *im = k ? k->im : NULL;
+
+    if (im)
+        exti__image_cache_take(images, im);
+    return im;
+}
+
+void exti__image_cache_give(struct exti_image_cache *images, struct exti_image *im)
+{
+    if (im && images->users)
+        keep_image(images, im);
+    exti__image_cache_put(images, im);
+}
+
 static void free_kept(void *p)
 {
     struct kept *k = p;
@@ -98,8 +116,13 @@ static void free_kept(void *p)
     exti__free(k);
 }
 
+void exti__image_cache_begin(struct exti_image_cache *images)
+{
+    images->users++;
+}
+
 void exti__image_cache_end(struct exti_image_cache *images)
 {
-    images->keeps = false;
-    exti__tree_free(&images->kept, by_file, free_kept);
+    if (!--images->users)
+        exti__tree_free(&images->kept, by_file, free_kept);
 }

@@ -3,16 +3,20 @@
 #ifndef LOADER_IMAGE_IMAGE_CACHE_H
 #define LOADER_IMAGE_IMAGE_CACHE_H
 
-#include <stdbool.h>
+#include <stddef.h>
 
 #include "base/os/fs_id.h"
 #include "loader/image/inspect.h"
 
-/* Zero-filled, it keeps nothing.  One thread at a time. */
+/* Zero-filled, nobody uses it, and it keeps nothing.  One thread at a time. */
 struct exti_image_cache {
-    bool keeps;
+    size_t users;
     void *kept; /* tree of struct kept, by the file */
 };
+
+/* It keeps images from the first user's beginning to the last one's end. */
+void exti__image_cache_begin(struct exti_image_cache *images);
+void exti__image_cache_end(struct exti_image_cache *images);
 
 /* The image of the file `path`, which has the id `id`.  Give it back with exti__image_cache_put. */
 int exti__image_cache_get(struct exti_image_cache *images, const char *path,
@@ -22,10 +26,15 @@ int exti__image_cache_get(struct exti_image_cache *images, const char *path,
  * ok. */
 void exti__image_cache_put(struct exti_image_cache *images, struct exti_image *im);
 
-/* Hands an image of exti__image_cache_get over to the caller, for exti_image_free. */
+/* Hands an image of exti__image_cache_get over to the caller, for exti_image_free or
+ * exti__image_cache_give. */
 void exti__image_cache_take(struct exti_image_cache *images, struct exti_image *im);
 
-/* Frees the kept images and keeps no more. */
-void exti__image_cache_end(struct exti_image_cache *images);
+/* Hands over the kept image of the file with that id; NULL: there is none. */
+struct exti_image *exti__image_cache_take_file(struct exti_image_cache *images,
+                                               const struct exti_file_id *id);
+
+/* Takes an image over: keeps it, or frees it if nobody uses the cache.  NULL ok. */
+void exti__image_cache_give(struct exti_image_cache *images, struct exti_image *im);
 
 #endif

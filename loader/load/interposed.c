@@ -6,14 +6,9 @@
 #include "loader/image/file_memo.h"
 #include "loader/image/symbol_names.h"
 #include "loader/store/store_copy.h"
+#include "loader/store/store_images.h"
 #include "loader/store/store_interposed.h"
 #include "loader/store/store_queries.h"
-
-static bool is_candidate(const struct exti_image_symbol *s)
-{
-    return !(s->flags & (EXTI_SYM_WEAK | EXTI_SYM_UNIQUE)) &&
-           !exti__is_allocation_function(s->name);
-}
 
 /* Files of whose symbols the process interposes none: every context needs the same files.  The
  * process may have opened others since, but references that these capture are re-pointed after the
@@ -22,6 +17,8 @@ static struct exti_file_memo uncaptured;
 
 int exti__interposed_make_symbolic(struct exti_ctx *ctx, const char *source, struct exti_error *err)
 {
+    const struct exti_uncounted uncounted = {EXTI_SYM_WEAK | EXTI_SYM_UNIQUE,
+                                             exti__is_allocation_function};
     struct exti_error e = {0};
     struct exti_image *im;
     bool interposed = false;
@@ -33,15 +30,15 @@ int exti__interposed_make_symbolic(struct exti_ctx *ctx, const char *source, str
     file = exti__file_version(source);
     if (exti__file_memo_has(&uncaptured, file))
         return 0;
-    rc = exti_inspect(source, &im, err);
+    rc = exti__store_image_take(&ctx->store, source, &im, err);
     if (rc)
         return rc;
-    rc = exti__store_is_interposed(&ctx->store, im, is_candidate, &interposed, &e);
+    rc = exti__store_is_interposed(&ctx->store, im, uncounted, &interposed, &e);
+    if (!rc && !interposed && !exti__image_exports(im, EXTI_SYM_TLS))
+        exti__file_memo_add(&uncaptured, file);
+    exti__store_image_give(&ctx->store, im);
     if (!rc && interposed)
         rc = exti__store_make_symbolic(&ctx->store, source, &e);
-    else if (!rc && !exti__image_exports(im, EXTI_SYM_TLS))
-        exti__file_memo_add(&uncaptured, file);
-    exti_image_free(im);
     if (rc == EXTI_E_NOMEM)
         return exti__fail_nomem(err);
     /* Most likely the directory is read-only.  What can be re-pointed after the opening will be. */

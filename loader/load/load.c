@@ -6,12 +6,12 @@
 #include "base/error.h"
 #include "base/image.h"
 #include "loader/image/file_memo.h"
-#include "loader/image/inspect.h"
 #include "loader/load/initialise.h"
 #include "loader/load/opening.h"
 #include "loader/load/unload.h"
 #include "loader/process/dl.h"
 #include "loader/store/store_copy.h"
+#include "loader/store/store_images.h"
 #include "loader/store/store_interposed.h"
 #include "loader/store/store_queries.h"
 #include "loader/track/address_map.h"
@@ -89,7 +89,7 @@ static struct exti_file_memo uncaptured;
  * a fixed offset. */
 #define STAYS_CAPTURED (EXTI_SYM_WEAK | EXTI_SYM_UNIQUE | EXTI_SYM_TLS)
 
-static int is_interposed(const struct exti_ctx *ctx, const char *original, bool *out,
+static int is_interposed(struct exti_ctx *ctx, const char *original, bool *out,
                          struct exti_error *err)
 {
     const uint64_t file = exti__file_version(original);
@@ -99,13 +99,13 @@ static int is_interposed(const struct exti_ctx *ctx, const char *original, bool 
     *out = false;
     if (exti__file_memo_has(&uncaptured, file))
         return 0;
-    rc = exti__inspect(original, &im, err);
+    rc = exti__store_image_take(&ctx->store, original, &im, err);
     if (rc)
         return rc;
-    rc = exti__store_is_interposed(&ctx->store, im, NULL, out, err);
+    rc = exti__store_is_interposed(&ctx->store, im, (struct exti_uncounted){0}, out, err);
     if (!rc && !*out && !exti__image_exports(im, STAYS_CAPTURED))
         exti__file_memo_add(&uncaptured, file);
-    exti_image_free(im);
+    exti__store_image_give(&ctx->store, im);
     return rc;
 }
 
@@ -135,7 +135,9 @@ static int open_unchanged(struct exti_ctx *ctx, const char *original, struct ext
     int rc = 0;
 
     for (int i = 0; i < ATTEMPTS; i++) {
+        exti__store_images_begin(&ctx->store);
         rc = open_source(ctx, original, o, out, &e);
+        exti__store_images_end(&ctx->store);
         if (rc != EXTI_E_IO || e.os_error != ESTALE)
             break;
     }

@@ -70,6 +70,7 @@ static int make_api(struct exti_store *s, const char *source, const struct exti_
     struct exti_manifest *m = &s->manifest;
     struct exti_entry e = {.id = *id};
     const struct exti_copy_request r = {.source = source, .first = source, .root = true};
+    struct exti_pattern_turn turn = {NULL};
     struct exti_edits edits = {0};
     char name[EXTI_FILE_NAME_MAX + 1];
     bool made;
@@ -82,7 +83,7 @@ static int make_api(struct exti_store *s, const char *source, const struct exti_
     else
         exti__copy_name_api(source, m->name, m->generation, name);
     rc = exti__store_check_name(s, source, name, err);
-    made = !rc && exti__pattern_use(s, &r, &e);
+    made = !rc && exti__pattern_use(s, &r, &e, &turn);
     if (!rc && !made)
         rc = plan_api(s, &r, name, im, &e, &edits, err);
     if (!rc && !made) {
@@ -92,6 +93,7 @@ static int make_api(struct exti_store *s, const char *source, const struct exti_
         if (rc && !(m->api.copy && strcmp(m->api.copy, name) == 0))
             discard_file(s->dir, name);
     }
+    exti__pattern_planned(&turn);
     if (!rc) {
         if (m->api.copy && strcmp(m->api.copy, name) != 0)
             discard_file(s->dir, m->api.copy);
@@ -119,7 +121,7 @@ static int update_api(struct exti_store *s, const char *source, const struct ext
     int rc = exti__fs_id(source, &id, err);
 
     if (!rc && !m->renamed && !rename)
-        rc = exti__store_is_interposed(s, im, NULL, &rename, err);
+        rc = exti__store_is_interposed(s, im, (struct exti_uncounted){0}, &rename, err);
     if (rc)
         return rc;
     if (!m->renamed && rename) {

@@ -288,7 +288,7 @@ static int plan_root(struct batch *b, size_t i, struct exti_error *err)
     bool wanted;
     int rc;
 
-    b->s->images.keeps = true;
+    exti__image_cache_begin(&b->s->images);
     rc = is_wanted(b, r, &wanted, err);
     if (!rc && wanted)
         rc = plan_walk(b, r, err);

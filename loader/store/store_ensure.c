@@ -47,7 +47,7 @@ int exti__store_ensure(struct exti_store *s, const char *source, bool symbolic,
     int rc = exti__steps_push(&p, source, NULL) ? 0 : exti__fail_nomem(err);
 
     s->walk++;
-    s->images.keeps = true;
+    exti__image_cache_begin(&s->images);
     while (!rc && next_step(s, &p, &at, &e)) {
         if (e != &s->manifest.api && !exti__store_is_fresh(s, source, e, symbolic && !at.user))
             rc = exti__store_make(s,

@@ -5,17 +5,19 @@
 #include "loader/process/dl.h"
 #include "loader/process/name_filter.h"
 
-static bool any_global(const struct exti_filtered_name *names, size_t count)
+/* Few names pass the filter, so only these are compared with others. */
+static bool any_global(const struct exti_filtered_name *names, size_t count,
+                       bool (*uncounted)(const char *name))
 {
     for (size_t i = 0; i < count; i++)
-        if (names[i].may && exti__dl_global(names[i].name))
+        if (names[i].may && !(uncounted && uncounted(names[i].name)) &&
+            exti__dl_global(names[i].name))
             return true;
     return false;
 }
 
 int exti__store_is_interposed(const struct exti_store *s, const struct exti_image *im,
-                              bool (*counts)(const struct exti_image_symbol *symbol), bool *out,
-                              struct exti_error *err)
+                              struct exti_uncounted uncounted, bool *out, struct exti_error *err)
 {
     struct exti_filtered_name *names;
     size_t count = 0;
@@ -27,10 +29,10 @@ int exti__store_is_interposed(const struct exti_store *s, const struct exti_imag
     if (!names)
         return exti__fail_nomem(err);
     for (size_t i = 0; i < im->info.symbol_count; i++)
-        if ((im->symbols[i].flags & EXTI_SYM_EXPORT) && (!counts || counts(&im->symbols[i])))
+        if ((im->symbols[i].flags & EXTI_SYM_EXPORT) && !(im->symbols[i].flags & uncounted.flags))
             names[count++].name = im->symbols[i].name;
     exti__filter_names(names, count, s->is_copy);
-    *out = any_global(names, count);
+    *out = any_global(names, count, uncounted.named);
     exti__free(names);
     return 0;
 }

@@ -5,11 +5,16 @@
 #include "base/format.h"
 #include "loader/store/store.h"
 
+/* Symbols that do not count. */
+struct exti_uncounted {
+    uint32_t flags;                  /* those that have one of EXTI_SYM_* */
+    bool (*named)(const char *name); /* those of these names; NULL: none */
+};
+
 /* Whether a global symbol of this process would capture one that the file defines for itself, and
- * that `counts`; NULL: all do.  Asks the system's loader, whose initialisers ask us, so the mutex
+ * that counts.  Asks the system's loader, whose initialisers ask us, so the mutex
  * must not be held.  EXTI_E_NOMEM. */
 int exti__store_is_interposed(const struct exti_store *s, const struct exti_image *im,
-                              bool (*counts)(const struct exti_image_symbol *symbol), bool *out,
-                              struct exti_error *err);
+                              struct exti_uncounted uncounted, bool *out, struct exti_error *err);
 
 #endif

@@ -73,15 +73,21 @@ int exti__store_make(struct exti_store *s, const struct exti_copy_request *r,
 {
     struct exti_making m = {0};
     const struct exti_entry *old;
-    const bool made = exti__pattern_use(s, r, &m.e);
+    struct exti_pattern_turn turn;
+    const bool made = exti__pattern_use(s, r, &m.e, &turn);
     int rc = made ? 0 : exti__store_plan(s, r, &m, err);
 
-    if (rc)
+    if (rc) {
+        exti__pattern_planned(&turn);
         return rc;
+    }
     old = exti__manifest_find(&s->manifest, r->source);
     s->replaced = s->replaced || (old && strcmp(old->copy, m.e.copy) == 0);
     if (!made)
         rc = exti__store_write(s, m.im, &m.edits, r, &m.e, err);
+    exti__pattern_planned(&turn);
+    exti__image_cache_give(&s->images, m.im);
+    m.im = NULL;
     if (!rc)
         rc = exti__manifest_put(&s->manifest, &m.e, err);
     if (!rc)

@@ -3,6 +3,8 @@
 #include <search.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "base/buf.h"
 #include "base/mem.h"
@@ -12,24 +14,40 @@
 #include "loader/store/pattern.h"
 #include "loader/store/store_fresh.h"
 
+/* How many plans tell whether there is a pattern. */
+#define PLANS 2
+
 /* What is known of one file's copies in contexts of one kind. */
 struct known {
     struct exti_buf key;
     struct exti_pattern pattern; /* nobody changes it once it is proven */
-    enum { PLANNED_ONCE, PROVEN, NO_PATTERN } state;
+    enum { UNPLANNED, PLANNED_ONCE, PROVEN, NO_PATTERN } state;
+    size_t planners; /* who plan it now */
 };
 
-/* In a forked child another thread may have held the lock for ever.  So nobody waits for it: who
- * does not get it does without patterns. */
 static struct {
     pthread_mutex_t lock;
+    pthread_cond_t changed;
     atomic_size_t holders;
-    void *tree; /* of tsearch(3): struct known, by key */
-} patterns = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    void *tree;             /* of tsearch(3): struct known, by key */
+    _Atomic(pid_t) process; /* that has had the lock last */
+} patterns = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
+/* In a forked child a thread that it does not have may hold the lock for ever: then the child does
+ * without patterns.  And glibc waits for such threads in pthread_cond_broadcast, if they have
+ * waited. */
 static bool lock_patterns(void)
 {
-    return pthread_mutex_trylock(&patterns.lock) == 0;
+    const pid_t self = getpid();
+
+    if (patterns.process == self)
+        return pthread_mutex_lock(&patterns.lock) == 0;
+    if (pthread_mutex_trylock(&patterns.lock) != 0)
+        return false;
+    if (patterns.process && patterns.process != self)
+        pthread_cond_init(&patterns.changed, NULL);
+    patterns.process = self;
+    return true;
 }
 
 static void free_known(void *known)
@@ -123,33 +141,85 @@ static bool make_key(const struct exti_store *s, const struct exti_copy_request 
     return !rc;
 }
 
-static struct known *find_known(const struct exti_buf *key)
+/* Takes over the key, which is emptied, if it is a new one.  NULL without memory.  The lock is
+ * held. */
+static struct known *get_known(struct exti_buf *key)
 {
     const struct known wanted = {.key = *key};
     struct known *const *node = tfind(&wanted, &patterns.tree, by_key);
+    struct known *k = node ? *node : exti__calloc(1, sizeof *k);
 
-    return node ? *node : NULL;
+    if (node || !k)
+        return k;
+    k->key = *key;
+    if (!tsearch(k, &patterns.tree, by_key)) {
+        exti__free(k);
+        return NULL;
+    }
+    *key = (struct exti_buf){.n = 0};
+    return k;
 }
 
 /* ---- use ---- */
 
+/* Longer than a plan takes.  In a forked child nobody may be left who plans. */
+#define PATIENCE_NS 300000000L
+
+static struct timespec patience_end(void)
+{
+    struct timespec end;
+
+    clock_gettime(CLOCK_REALTIME, &end);
+    end.tv_nsec += PATIENCE_NS;
+    end.tv_sec += end.tv_nsec / 1000000000L;
+    end.tv_nsec %= 1000000000L;
+    return end;
+}
+
+/* Waits while as many plan the file as are needed, and tells whether its pattern is proven.  If it
+ * is not, the caller is counted as one more planner.  The lock is held. */
+static bool wait_for_plans(struct known *k)
+{
+    const struct timespec end = patience_end();
+    int rc = 0;
+
+    while (k->state < PROVEN && k->planners && k->planners + k->state >= PLANS && !rc)
+        rc = pthread_cond_timedwait(&patterns.changed, &patterns.lock, &end);
+    k->planners += k->state != PROVEN;
+    return k->state == PROVEN;
+}
+
+/* Sets *turn to the caller's if there is none. */
 static const struct exti_pattern *find_proven(const struct exti_store *s,
                                               const struct exti_copy_request *r,
-                                              const struct exti_file_id *id)
+                                              const struct exti_file_id *id,
+                                              struct exti_pattern_turn *turn)
 {
-    const struct known *k = NULL;
+    struct known *k = NULL;
     struct exti_buf key;
     bool proven = false;
 
     if (!make_key(s, r, id, &key))
         return NULL;
     if (lock_patterns()) {
-        k = find_known(&key);
-        proven = k && k->state == PROVEN;
+        k = get_known(&key);
+        proven = k && wait_for_plans(k);
         pthread_mutex_unlock(&patterns.lock);
     }
     exti__buf_free(&key);
+    turn->known = proven ? NULL : k;
     return proven ? &k->pattern : NULL;
+}
+
+void exti__pattern_planned(const struct exti_pattern_turn *turn)
+{
+    struct known *k = turn->known;
+
+    if (!k || !lock_patterns())
+        return;
+    k->planners--;
+    pthread_cond_broadcast(&patterns.changed);
+    pthread_mutex_unlock(&patterns.lock);
 }
 
 static bool write_copy(const struct exti_store *s, const struct exti_pattern *p,
@@ -185,16 +255,17 @@ static bool is_right(struct exti_store *s, const struct exti_copy_request *r,
 }
 
 bool exti__pattern_use(struct exti_store *s, const struct exti_copy_request *r,
-                       struct exti_entry *out)
+                       struct exti_entry *out, struct exti_pattern_turn *turn)
 {
     const struct exti_pattern *p;
     struct exti_file_id id;
     struct exti_entry e;
 
+    turn->known = NULL;
     if (!has_patterns(s) || exti__manifest_find(&s->manifest, r->source) ||
         exti__fs_id(r->source, &id, NULL))
         return false;
-    p = find_proven(s, r, &id);
+    p = find_proven(s, r, &id, turn);
     if (!p || !exti__pattern_entry(p, s->manifest.name, &e))
         return false;
     e.id = id;
@@ -210,27 +281,16 @@ bool exti__pattern_use(struct exti_store *s, const struct exti_copy_request *r,
 
 /* ---- learning ---- */
 
-/* Takes over key and pattern, which are emptied, if there is memory.  The lock is held. */
-static void keep(struct exti_buf *key, struct exti_pattern *p)
-{
-    struct known *k = exti__alloc(sizeof *k);
-
-    if (!k)
-        return;
-    *k = (struct known){*key, *p, PLANNED_ONCE};
-    if (!tsearch(k, &patterns.tree, by_key)) {
-        exti__free(k);
-        return;
-    }
-    *key = (struct exti_buf){.n = 0};
-    *p = (struct exti_pattern){.size = 0};
-}
-
-/* The second one decides. */
+/* The second one decides.  The first pattern is taken over, and *p emptied.  The lock is held. */
 static void compare(struct known *k, struct exti_pattern *p)
 {
-    if (k->state == PLANNED_ONCE && exti__pattern_differs(&k->pattern, p))
+    if (k->state == UNPLANNED) {
+        k->pattern = *p;
+        *p = (struct exti_pattern){.size = 0};
+        k->state = PLANNED_ONCE;
+    } else if (k->state == PLANNED_ONCE && exti__pattern_differs(&k->pattern, p)) {
         k->state = exti__pattern_matches(&k->pattern, p) ? PROVEN : NO_PATTERN;
+    }
 }
 
 void exti__pattern_learn(const struct exti_store *s, const struct exti_copy_request *r,
@@ -248,11 +308,10 @@ void exti__pattern_learn(const struct exti_store *s, const struct exti_copy_requ
         return;
     }
     if (lock_patterns()) {
-        k = find_known(&key);
+        k = get_known(&key);
         if (k)
             compare(k, &p);
-        else
-            keep(&key, &p);
+        pthread_cond_broadcast(&patterns.changed);
         pthread_mutex_unlock(&patterns.lock);
     }
     exti__buf_free(&key);

@@ -13,11 +13,18 @@
 void exti__patterns_hold(void);
 void exti__patterns_release(void);
 
+/* One who plans a copy, as others may wait for what they learn from that. */
+struct exti_pattern_turn {
+    void *known;
+};
+
 /* Writes the copy if there is a pattern of it and the context has none yet, and gives its entry,
- * which is to be recorded.  False: plan it, whatever has failed here.  The store's mutex is
- * held. */
+ * which is to be recorded.  False: plan it, whatever has failed here, and say so when that has
+ * ended in any way.  Where two other contexts plan the same file, waits for them, but not for long.
+ * The store's mutex is held. */
 bool exti__pattern_use(struct exti_store *s, const struct exti_copy_request *r,
-                       struct exti_entry *out);
+                       struct exti_entry *out, struct exti_pattern_turn *turn);
+void exti__pattern_planned(const struct exti_pattern_turn *turn);
 
 /* Notes a copy with its id that was planned, before it is written; its entry lacks what only the
  * file tells. */

@@ -3,11 +3,14 @@
 #include "tests/support/exti_test.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "loader/store/store_make.h"
 #include "loader/store/store_pattern.h"
+#include "loader/store/store_write.h"
 #include "loader/track/context.h"
 #include "tests/isolation/build.h"
 
@@ -27,11 +30,13 @@ static bool uses_pattern(struct exti_ctx *ctx, const char *file, bool symbolic)
 {
     const struct exti_copy_request r = {
         .source = file, .first = file, .root = true, .symbolic = symbolic};
+    struct exti_pattern_turn turn;
     struct exti_entry e;
     bool used;
 
     pthread_mutex_lock(&ctx->store.lock);
-    used = exti__pattern_use(&ctx->store, &r, &e);
+    used = exti__pattern_use(&ctx->store, &r, &e, &turn);
+    exti__pattern_planned(&turn);
     pthread_mutex_unlock(&ctx->store.lock);
     if (used) {
         want(unlink(iso_text("%s/%s", exti_ctx_dir(ctx), e.copy)) == 0);
@@ -111,6 +116,124 @@ ISO_CASE(such_a_context_can_be_opened_again)
     want_int(call_int(iso_load(c, mod()), "next"), 10);
     iso_prove_clean(c, 3);
     iso_close_ctx(c);
+}
+
+/* A context that gets its copy of the file in a thread. */
+struct third {
+    struct exti_ctx *ctx;
+    bool used_pattern;
+};
+
+static void *copy_in_thread(void *p)
+{
+    struct third *t = p;
+
+    t->used_pattern = uses_pattern(t->ctx, mod(), false);
+    return NULL;
+}
+
+/* Plans the copy as exti__store_make does, with another context asking for its own meanwhile. */
+static bool third_uses_pattern_of(struct exti_ctx *second, struct exti_ctx *third, bool fails)
+{
+    const struct exti_copy_request r = {.source = mod(), .first = mod(), .root = true};
+    struct third t = {.ctx = third};
+    struct exti_store *s = &second->store;
+    struct exti_pattern_turn turn;
+    struct exti_making m = {0};
+    pthread_t thread;
+
+    pthread_mutex_lock(&s->lock);
+    want(!exti__pattern_use(s, &r, &m.e, &turn));
+    want_int(exti__store_plan(s, &r, &m, NULL), 0);
+    want_int(pthread_create(&thread, NULL, copy_in_thread, &t), 0);
+    usleep(20000);
+    if (!fails)
+        want_int(exti__store_write(s, m.im, &m.edits, &r, &m.e, NULL), 0);
+    exti__pattern_planned(&turn);
+    exti__entry_clear(&m.e);
+    exti__making_clear(&m);
+    pthread_mutex_unlock(&s->lock);
+    want_int(pthread_join(thread, NULL), 0);
+    return t.used_pattern;
+}
+
+ISO_CASE(a_third_context_waits_while_the_second_plans)
+{
+    struct exti_ctx *a, *b, *c;
+
+    build();
+    a = iso_open("a");
+    b = iso_open("b");
+    c = iso_open("c");
+    iso_load(a, mod());
+    want(!third_uses_pattern_of(b, c, true));
+    want(third_uses_pattern_of(b, c, false));
+    iso_close_ctx(c);
+    iso_close_ctx(b);
+    iso_close_ctx(a);
+}
+
+/* As in a forked child, which has no thread that would end the plan. */
+ISO_CASE(nobody_waits_for_ever)
+{
+    const struct exti_copy_request r = {.source = mod(), .first = mod(), .root = true};
+    struct exti_pattern_turn turn;
+    struct exti_ctx *a, *b, *c;
+    struct exti_entry e;
+
+    build();
+    a = iso_open("a");
+    b = iso_open("b");
+    c = iso_open("c");
+    iso_load(a, mod());
+    pthread_mutex_lock(&b->store.lock);
+    want(!exti__pattern_use(&b->store, &r, &e, &turn));
+    pthread_mutex_unlock(&b->store.lock);
+    want(!uses_pattern(c, mod(), false));
+    want_int(call_int(iso_load(c, mod()), "next"), 10);
+    exti__pattern_planned(&turn);
+    iso_close_ctx(c);
+    iso_close_ctx(b);
+    iso_close_ctx(a);
+}
+
+/* Its parent's threads that plan and wait are not there. */
+ISO_CASE(a_forked_child_waits_for_nobody_for_ever)
+{
+    const struct exti_copy_request r = {.source = mod(), .first = mod(), .root = true};
+    struct third t = {.ctx = NULL};
+    struct exti_pattern_turn turn;
+    struct exti_ctx *a, *b, *c;
+    struct exti_entry e;
+    pthread_t thread;
+    int status;
+    pid_t child;
+
+    build();
+    a = iso_open("a");
+    b = iso_open("b");
+    t.ctx = iso_open("c");
+    c = iso_open("d");
+    iso_load(a, mod());
+    pthread_mutex_lock(&b->store.lock);
+    want(!exti__pattern_use(&b->store, &r, &e, &turn));
+    pthread_mutex_unlock(&b->store.lock);
+    want_int(pthread_create(&thread, NULL, copy_in_thread, &t), 0);
+    usleep(20000);
+    child = fork();
+    if (!child) {
+        alarm(20);
+        iso_load(b, mod());
+        _exit(uses_pattern(c, mod(), false) ? 0 : 1);
+    }
+    want_int(waitpid(child, &status, 0), child);
+    want_int(status, 0);
+    exti__pattern_planned(&turn);
+    want_int(pthread_join(thread, NULL), 0);
+    iso_close_ctx(c);
+    iso_close_ctx(t.ctx);
+    iso_close_ctx(b);
+    iso_close_ctx(a);
 }
 
 /* The API library's id has as much of the context's name as the original's leaves room for: of the
@@ -278,6 +401,9 @@ int main(void)
         cmocka_unit_test(contexts_of_another_kind_plan_their_own),
         cmocka_unit_test(what_has_changed_is_planned),
         cmocka_unit_test(directories_that_others_have_made_are_planned),
+        cmocka_unit_test(a_third_context_waits_while_the_second_plans),
+        cmocka_unit_test(nobody_waits_for_ever),
+        cmocka_unit_test(a_forked_child_waits_for_nobody_for_ever),
         cmocka_unit_test(a_one_shot_directory_stays_and_has_copies_alone),
         cmocka_unit_test(a_one_shot_directory_must_be_new),
         cmocka_unit_test(a_forked_child_shares_a_one_shot_directory),

@@ -40,7 +40,8 @@ static int teardown(void **state)
     void *t = f->t;
 
     exti__mem_fail_after(-1);
-    exti__image_cache_end(&f->images);
+    while (f->images.users)
+        exti__image_cache_end(&f->images);
     return test_teardown(&t);
 }
 
@@ -60,12 +61,12 @@ static void kept_images_are_read_once(void **state)
     struct fixture *f = *state;
     struct exti_image *im;
 
-    f->images.keeps = true;
+    exti__image_cache_begin(&f->images);
     im = get_image(f);
     exti__image_cache_put(&f->images, im);
     assert_ptr_equal(get_image(f), im);
     exti__image_cache_end(&f->images);
-    assert_false(f->images.keeps);
+    assert_int_equal(f->images.users, 0);
     assert_null(f->images.kept);
 }
 
@@ -85,7 +86,7 @@ static void taken_images_outlive_the_cache(void **state)
 
     not_kept = get_image(f);
     exti__image_cache_take(&f->images, not_kept);
-    f->images.keeps = true;
+    exti__image_cache_begin(&f->images);
     kept = get_image(f);
     exti__image_cache_take(&f->images, kept);
     assert_null(f->images.kept);
@@ -96,12 +97,58 @@ static void taken_images_outlive_the_cache(void **state)
     exti_image_free(not_kept);
 }
 
+static void images_stay_for_the_last_user(void **state)
+{
+    struct fixture *f = *state;
+    struct exti_image *im;
+
+    exti__image_cache_begin(&f->images);
+    im = get_image(f);
+    exti__image_cache_begin(&f->images);
+    exti__image_cache_end(&f->images);
+    assert_ptr_equal(get_image(f), im);
+    exti__image_cache_end(&f->images);
+    assert_null(f->images.kept);
+}
+
+static void given_images_are_kept_for_others(void **state)
+{
+    struct fixture *f = *state;
+    struct exti_image *im;
+
+    assert_null(exti__image_cache_take_file(&f->images, &f->id));
+    exti__image_cache_begin(&f->images);
+    im = get_image(f);
+    assert_ptr_equal(exti__image_cache_take_file(&f->images, &f->id), im);
+    assert_null(exti__image_cache_take_file(&f->images, &f->id));
+    exti__image_cache_give(&f->images, im);
+    assert_ptr_equal(get_image(f), im);
+    exti__image_cache_give(&f->images, NULL);
+}
+
+/* The first one stays; and where nobody uses the cache, none does. */
+static void what_is_given_too_often_is_freed(void **state)
+{
+    struct fixture *f = *state;
+    struct exti_image *first, *second;
+
+    first = get_image(f);
+    second = get_image(f);
+    exti__image_cache_begin(&f->images);
+    exti__image_cache_give(&f->images, first);
+    exti__image_cache_give(&f->images, second);
+    assert_ptr_equal(exti__image_cache_take_file(&f->images, &f->id), first);
+    exti__image_cache_end(&f->images);
+    exti__image_cache_give(&f->images, first);
+    assert_null(f->images.kept);
+}
+
 static void a_changed_file_is_read_again(void **state)
 {
     struct fixture *f = *state;
     const struct exti_image *old, *now;
 
-    f->images.keeps = true;
+    exti__image_cache_begin(&f->images);
     old = get_image(f);
     f->path = test_path(f->t, "again.so");
     f->toy.n++;
@@ -117,7 +164,7 @@ static void unreadable_file_is_reported(void **state)
     struct fixture *f = *state;
     struct exti_image *im = NULL;
 
-    f->images.keeps = true;
+    exti__image_cache_begin(&f->images);
     assert_int_equal(
         exti__image_cache_get(&f->images, test_path(f->t, "none.so"), &f->id, &im, &f->t->err),
         EXTI_E_IO);
@@ -134,7 +181,7 @@ static void out_of_memory_loses_nothing(void **state)
     int rc;
 
     do {
-        f->images.keeps = true;
+        exti__image_cache_begin(&f->images);
         exti__mem_fail_after(++n);
         rc = exti__image_cache_get(&f->images, f->path, &f->id, &im, &f->t->err);
         exti__mem_fail_after(-1);
@@ -155,9 +202,15 @@ static void out_of_memory_loses_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        images_test(kept_images_are_read_once),      images_test(nothing_is_kept_by_default),
-        images_test(taken_images_outlive_the_cache), images_test(a_changed_file_is_read_again),
-        images_test(unreadable_file_is_reported),    images_test(out_of_memory_loses_nothing),
+        images_test(kept_images_are_read_once),
+        images_test(nothing_is_kept_by_default),
+        images_test(taken_images_outlive_the_cache),
+        images_test(images_stay_for_the_last_user),
+        images_test(given_images_are_kept_for_others),
+        images_test(what_is_given_too_often_is_freed),
+        images_test(a_changed_file_is_read_again),
+        images_test(unreadable_file_is_reported),
+        images_test(out_of_memory_loses_nothing),
     };
 
     return cmocka_run_group_tests_name("images", tests, NULL, NULL);
