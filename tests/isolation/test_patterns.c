@@ -236,6 +236,37 @@ ISO_CASE(a_forked_child_waits_for_nobody_for_ever)
     iso_close_ctx(a);
 }
 
+static bool has_id(const char *copy)
+{
+    return system(iso_text("readelf -d '%s' | grep -q SONAME", copy)) == 0;
+}
+
+/* Neither have their copies an id, but each finds that of its own context. */
+ISO_CASE(libraries_without_a_name_can_be_needed)
+{
+    struct exti_ctx *ctx[3];
+
+    iso_write_text(in_tmp("versions"), "V1 { dep_next; };");
+    iso_build(library, "libdep.so", iso_text("-Wl,--version-script='%s'", in_tmp("versions")));
+    iso_build(user, "mod.so", iso_text("-L'%s' -ldep -Wl,-rpath,'%s'", iso_tmp, iso_tmp));
+    want(!has_id(in_tmp("libdep.so")) && !has_id(mod()));
+    for (int i = 0; i < 3; i++) {
+        struct exti_module *m;
+
+        ctx[i] = iso_open(iso_text("%c", 'a' + i));
+        m = iso_load(ctx[i], mod());
+        want_int(call_int(m, "next"), 10);
+        want(!has_id(exti_module_copy(m)));
+        want_int(call_int(iso_load(ctx[i], in_tmp("libdep.so")), "dep_next"), 2);
+    }
+    for (int i = 3; i--;) {
+        want_int(call_int(iso_load(ctx[i], mod()), "next"), 30);
+        iso_prove_clean(ctx[i], 3);
+        iso_dir_clean(exti_ctx_dir(ctx[i]));
+        iso_close_ctx(ctx[i]);
+    }
+}
+
 /* The API library's id has as much of the context's name as the original's leaves room for: of the
  * first two of these names, the same, so that only the third one tells where others have theirs. */
 ISO_CASE(names_that_begin_alike_mislead_nobody)
@@ -404,6 +435,7 @@ int main(void)
         cmocka_unit_test(a_third_context_waits_while_the_second_plans),
         cmocka_unit_test(nobody_waits_for_ever),
         cmocka_unit_test(a_forked_child_waits_for_nobody_for_ever),
+        cmocka_unit_test(libraries_without_a_name_can_be_needed),
         cmocka_unit_test(a_one_shot_directory_stays_and_has_copies_alone),
         cmocka_unit_test(a_one_shot_directory_must_be_new),
         cmocka_unit_test(a_forked_child_shares_a_one_shot_directory),
