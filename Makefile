@@ -257,12 +257,11 @@ $(QUIRKS_OBJ): $(QUIRKS_SRC) $(B)/flags
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) $(OBJ_FLAGS) -MMD -MP -c -o $@ $<
 
-$(LIB_OBJS) $(LINK_OBJS): OBJ_FLAGS = $(harden_flags) $(LIB_FLAGS)
+$(LIB_OBJS) $(LINK_OBJS) $(PYTHON_OBJS): OBJ_FLAGS = $(harden_flags) $(LIB_FLAGS)
 # A frame of it is told from others when exceptions pass through it.
 $(B)/obj/loader/process/run_watched_posix.o: OBJ_FLAGS += -funwind-tables
 # The program's alone: a library that is loaded into others' processes has no say in how theirs allocates.
 $(RUN_OBJS) $(CLI_OBJS): OBJ_FLAGS = $(harden_flags) $(if $(harden_pie),-fPIE) $(JANSSON_CFLAGS)
-$(PYTHON_OBJS): OBJ_FLAGS = $(harden_flags) $(LIB_FLAGS) $(JANSSON_CFLAGS)
 $(B)/obj/%.o: %.c $(B)/flags
 	$(call say,CC,$<)
 	@mkdir -p $(@D)
@@ -296,7 +295,7 @@ $(STATIC) $(SHARED) $(PYTHON_STATIC) $(PYTHON_SHARED) $(LINK_STATIC) $(LINK_SHAR
 $(PYTHON_SHARED): $(PYTHON_OBJS) $(LINK_STATIC) $(PYTHON_MAP) $(B)/$(call link_name,extisolate)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(call shared_flags,extisolate-python,$(PYTHON_MAP)) $(if $(on_darwin),,-Wl$(comma)-z$(comma)nodelete) \
-	    $(harden_ldflags) $(ALL_LDFLAGS) -o $@ $(PYTHON_OBJS) $(LINK_STATIC) -L$(B) -lextisolate $(JANSSON_LIBS) $(SYSTEM_LIBS)
+	    $(harden_ldflags) $(ALL_LDFLAGS) -o $@ $(PYTHON_OBJS) $(LINK_STATIC) -L$(B) -lextisolate $(SYSTEM_LIBS)
 
 define shared_links
 $(B)/$(call soname,$(1)): $(call shared,$(1))
@@ -465,7 +464,7 @@ $(STATIC_TESTS): $(B)/tests/%: $(B)/obj/tests/%.o $(SUPPORT_OBJS) $(STATIC)
 # What runtime/ has no public header for.
 RUNTIME_TESTS := $(filter $(B)/tests/unit/runtime/%,$(UNIT_TESTS))
 $(RUNTIME_TESTS): $(call objs,$(RUNTIME_SRCS)) $(LINK_STATIC)
-$(RUNTIME_TESTS): TEST_LIBS = $(LINK_STATIC) $(STATIC) $(JANSSON_LIBS)
+$(RUNTIME_TESTS): TEST_LIBS = $(LINK_STATIC) $(STATIC)
 LINK_TESTS := $(filter $(B)/tests/unit/link/%,$(UNIT_TESTS))
 $(LINK_TESTS): $(LINK_STATIC)
 
@@ -496,7 +495,7 @@ $(PYTHON_NOMEM): $(B)/obj/tests/python/test_nomem.o $(B)/obj/tests/python/nomem/
 	$(call say,LD,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_LDFLAGS) $(NOMEM_WRAPS) -o $@ $(filter %.o,$^) $(PYTHON_STATIC) $(LINK_STATIC) -L$(B) -lextisolate \
-	    -Wl,-rpath,'$$ORIGIN/../..' $(CMOCKA_LIBS) $(JANSSON_LIBS) -ldl -lpthread
+	    -Wl,-rpath,'$$ORIGIN/../..' $(CMOCKA_LIBS) -ldl -lpthread
 
 $(MACHO_CHECK): $(MACHO_CHECK_OBJS)
 	$(call say,LD,$@)
@@ -518,12 +517,12 @@ $(WINE_REWRITE): $(B)/obj/tests/wine/rewrite.o $(STATIC)
 $(CYCLE): $(B)/obj/tests/runtime/cycle.o $(RUN_OBJS) $(PYTHON_OBJS) $(LINK_STATIC) $(STATIC)
 	$(call say,LD,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(ALL_LDFLAGS) $(CYCLE_WRAPS) -o $@ $^ $(JANSSON_LIBS) $(LIBS)
+	$(Q)$(CC) $(ALL_LDFLAGS) $(CYCLE_WRAPS) -o $@ $^ $(LIBS)
 
 $(SETTINGS): $(B)/obj/tests/runtime/settings.o $(RUN_OBJS) $(PYTHON_OBJS) $(LINK_STATIC) $(STATIC)
 	$(call say,LD,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(JANSSON_LIBS) $(LIBS)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
 
 $(PACKAGES_BASE): $(B)/obj/tests/packages/base.o
 $(PACKAGES_ORDER): $(B)/obj/tests/packages/order.o

@@ -1,7 +1,6 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
-#include <jansson.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -16,12 +15,13 @@
 
 extern char **environ;
 
-/* Runs in the interpreter.  It must be valid in any version of Python, so that an unsuitable one
- * gets our message instead of a SyntaxError.  The libpython is the one that the interpreter is
- * linked with, else one where the installation keeps it, else one that the system's linker finds;
- * the last is known only by loading it. */
+/* Runs in the interpreter, and writes "key=value", each with a NUL at its end.  It must be valid in
+ * any version of Python, so that an unsuitable one gets our message instead of a SyntaxError, and
+ * it imports little: half of an interpreter's start would be `site` and `json`.  The libpython is
+ * the one that the interpreter is linked with, else one where the installation keeps it, else one
+ * that the system's linker finds; the last is known only by loading it. */
 static const char question[] =
-    "import json, os, sys, sysconfig\n"
+    "import os, sys, sysconfig\n"
     "var = sysconfig.get_config_var\n"
     "flags = getattr(sys, 'abiflags', '')\n"
     "stem = 'libpython%d.%d%s.so' % (sys.version_info[0], sys.version_info[1], flags)\n"
@@ -56,21 +56,23 @@ static const char question[] =
     "            continue\n"
     "        return mapped()\n"
     "impl = getattr(sys, 'implementation', None)\n"
-    "sys.stdout.write(json.dumps({\n"
-    "    'implementation': impl.name if impl else 'cpython',\n"
-    "    'major': sys.version_info[0], 'minor': sys.version_info[1],\n"
-    "    'version': '%d.%d.%d' % sys.version_info[:3],\n"
-    "    'flags': flags, 'executable': sys.executable,\n"
-    "    'free_threaded': bool(var('Py_GIL_DISABLED')),\n"
-    "    'debug': bool(var('Py_DEBUG')),\n"
-    "    'soname': names[0], 'libpython': mapped() or kept() or linked()}))\n";
+    "encoded = getattr(os, 'fsencode', str)\n"
+    "out = getattr(sys.stdout, 'buffer', sys.stdout)\n"
+    "for key, value in (\n"
+    "        ('implementation', impl.name if impl else 'cpython'),\n"
+    "        ('major', sys.version_info[0]), ('minor', sys.version_info[1]),\n"
+    "        ('version', '%d.%d.%d' % sys.version_info[:3]), ('executable', sys.executable),\n"
+    "        ('free_threaded', int(bool(var('Py_GIL_DISABLED')))),\n"
+    "        ('debug', int(bool(var('Py_DEBUG')))), ('soname', names[0]),\n"
+    "        ('libpython', mapped() or kept() or linked() or '')):\n"
+    "    out.write(encoded('%s=%s\\0' % (key, value or '')))\n";
 
-/* The answer is one line, but a program that is not a Python may write for ever. */
+/* The answer is short, but a program that is not a Python may write for ever. */
 #define ANSWER_MAX 65536
 
 static int spawn_interpreter(pid_t *pid, int *out, const char *exe)
 {
-    char *argv[] = {(char *)exe, "-I", "-c", (char *)question, NULL};
+    char *argv[] = {(char *)exe, "-I", "-S", "-c", (char *)question, NULL};
     posix_spawn_file_actions_t actions;
     int fds[2], rc;
 
@@ -93,9 +95,9 @@ static int spawn_interpreter(pid_t *pid, int *out, const char *exe)
     return rc;
 }
 
-/* Reads the answer into `buf`, NUL-terminated.  Returns the child's wait status, or -1 if it wrote
- * too much and was killed. */
-static int read_answer(pid_t pid, int fd, char *buf, size_t room)
+/* Reads the answer, `*size` bytes, into `buf`, NUL-terminated.  Returns the child's wait status, or
+ * -1 if it wrote too much and was killed. */
+static int read_answer(pid_t pid, int fd, char *buf, size_t room, size_t *size)
 {
     size_t n = 0;
     int status = -1;
@@ -113,50 +115,53 @@ static int read_answer(pid_t pid, int fd, char *buf, size_t room)
         }
     }
     buf[n] = '\0';
+    *size = n;
     close(fd);
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
         continue;
     return n == room - 1 ? -1 : status;
 }
 
-static int ask_interpreter(json_t **answer, const char *exe, struct exti_error *err)
+/* What the interpreter has written, `n` bytes and a NUL. */
+struct answer {
+    char text[ANSWER_MAX];
+    size_t n;
+};
+
+/* The value of a key, or "". */
+static const char *answer_text(const struct answer *a, const char *key)
 {
-    char *buf = malloc(ANSWER_MAX);
+    const size_t length = strlen(key);
+
+    for (const char *at = a->text; at < a->text + a->n; at += strlen(at) + 1)
+        if (strncmp(at, key, length) == 0 && at[length] == '=')
+            return at + length + 1;
+    return "";
+}
+
+static int answer_number(const struct answer *a, const char *key)
+{
+    return atoi(answer_text(a, key));
+}
+
+static int ask_interpreter(struct answer *a, const char *exe, struct exti_error *err)
+{
     int fd = -1, rc;
     pid_t pid = -1;
 
-    if (!buf)
-        return pyrt_fail(err, EXTI_E_NOMEM, "out of memory");
     rc = spawn_interpreter(&pid, &fd, exe);
-    if (rc != 0) {
-        free(buf);
+    if (rc != 0)
         return pyrt_fail_os(err, rc, exe, "the interpreter cannot be run");
-    }
-    rc = read_answer(pid, fd, buf, ANSWER_MAX);
-    *answer = rc == 0 ? json_loads(buf, 0, NULL) : NULL;
-    free(buf);
-    if (*answer && json_is_object(*answer))
+    rc = read_answer(pid, fd, a->text, ANSWER_MAX, &a->n);
+    if (rc == 0 && *answer_text(a, "implementation"))
         return 0;
-    json_decref(*answer);
     return pyrt_fail(err, EXTI_E_ARG,
                      "%s did not describe itself as a CPython 3 interpreter does; contexts need "
                      "one, 3.%d or later",
                      exe, PYRT_MINOR_FIRST);
 }
 
-static const char *answer_text(const json_t *answer, const char *key)
-{
-    const char *s = json_string_value(json_object_get(answer, key));
-
-    return s ? s : "";
-}
-
-static int answer_number(const json_t *answer, const char *key)
-{
-    return (int)json_integer_value(json_object_get(answer, key));
-}
-
-static int check_answer(const json_t *answer, const char *exe, struct exti_error *err)
+static int check_answer(const struct answer *answer, const char *exe, struct exti_error *err)
 {
     int major = answer_number(answer, "major"), minor = answer_number(answer, "minor");
 
@@ -183,20 +188,21 @@ static int check_answer(const json_t *answer, const char *exe, struct exti_error
 
 int pyrt_install_find(struct pyrt_install *out, const char *exe, struct exti_error *err)
 {
+    struct answer *answer = malloc(sizeof *answer);
     struct pyrt_install in;
-    json_t *answer = NULL;
     int rc;
 
+    if (!answer)
+        return pyrt_fail(err, EXTI_E_NOMEM, "out of memory");
     exe = exe ? exe : "python3";
-    rc = ask_interpreter(&answer, exe, err);
-    if (rc < 0)
-        return rc;
-    rc = check_answer(answer, exe, err);
+    rc = ask_interpreter(answer, exe, err);
+    if (rc == 0)
+        rc = check_answer(answer, exe, err);
     if (rc == 0) {
         in = (struct pyrt_install){
             .minor = answer_number(answer, "minor"),
-            .free_threaded = json_is_true(json_object_get(answer, "free_threaded")),
-            .debug = json_is_true(json_object_get(answer, "debug")),
+            .free_threaded = answer_number(answer, "free_threaded"),
+            .debug = answer_number(answer, "debug"),
             .version = strdup(answer_text(answer, "version")),
             .executable = strdup(answer_text(answer, "executable")),
             .libpython = strdup(answer_text(answer, "libpython")),
@@ -208,7 +214,7 @@ int pyrt_install_find(struct pyrt_install *out, const char *exe, struct exti_err
             rc = pyrt_fail(err, EXTI_E_NOMEM, "out of memory");
         }
     }
-    json_decref(answer);
+    free(answer);
     return rc;
 }
 

@@ -99,13 +99,10 @@ make_nettle() {
 
 make_jansson() {
     into jansson
-    local shared
-    for shared in OFF ON; do
-        quiet cmake -S . -B "$shared" -DJANSSON_BUILD_SHARED_LIBS=$shared -DCMAKE_INSTALL_PREFIX="$folder" \
-            -DCMAKE_INSTALL_LIBDIR=lib -DJANSSON_WITHOUT_TESTS=ON -DJANSSON_BUILD_DOCS=OFF -DJANSSON_EXAMPLES=OFF
-        quiet cmake --build $shared
-        quiet cmake --install $shared
-    done
+    quiet cmake -S . -B build -DJANSSON_BUILD_SHARED_LIBS=OFF -DCMAKE_INSTALL_PREFIX="$folder" \
+        -DCMAKE_INSTALL_LIBDIR=lib -DJANSSON_WITHOUT_TESTS=ON -DJANSSON_BUILD_DOCS=OFF -DJANSSON_EXAMPLES=OFF
+    quiet cmake --build build
+    quiet cmake --install build
 }
 
 # A process that loads the system's libelf as well has both, whichever was first.  Each lies where the libraries
@@ -129,7 +126,7 @@ for name in $sources; do [ -d "$folder/source/$name" ] || missing="$missing $nam
 # shellcheck disable=SC2086
 [ -z "$missing" ] || get_sources $missing
 for name in $sources; do (make_$name); done
-for name in libelf libnettle libjansson; do rename $name; done
+for name in libelf libnettle; do rename $name; done
 for name in $sources; do echo "$name: $(version $name)"; done >"$folder/licenses/SOURCES"
 rm -rf "$folder/work"
 cat >"$folder/config.mak.new" <<END

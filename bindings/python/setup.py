@@ -60,7 +60,7 @@ def make():
 class BuildExt(build_ext):
     """Puts the libraries, and those that they need, beside the extension module."""
 
-    inside = ("libextisolate", "libelf", "libjansson", "libnettle")
+    inside = ("libextisolate", "libelf", "libnettle")
 
     def run(self):
         make()

@@ -15,7 +15,7 @@ inspect() { # LABEL WHEEL
     local name listed
     listed=$(python3 -m zipfile -l "$2")
     for name in py.typed _extisolate lib/libextisolate-python.so.0 lib/libextisolate.so.0 lib/libelf.so.1 \
-        lib/libnettle.so lib/libjansson.so.4 bin/extisolate licenses/LICENSE licenses/LGPL-3 licenses/GPL-3 \
+        lib/libnettle.so bin/extisolate licenses/LICENSE licenses/LGPL-3 licenses/GPL-3 \
         licenses/THIRD-PARTY.md; do
         grep -q "^extisolate/$name" <<<"$listed" || { not_ok "$1-wheel_has_$name" "$listed"; return; }
     done

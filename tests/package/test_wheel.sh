@@ -103,7 +103,7 @@ fi
 ok wheels_are_built
 
 (cd "$source/src/extisolate" && find . -name '*.py' -o -name '*.pyi' -o -name py.typed
-    printf './lib/lib%s\n' extisolate.so.0 extisolate-link.so.0 extisolate-python.so.0 elf-extisolate.so.1 nettle-extisolate.so.8 jansson-extisolate.so.4
+    printf './lib/lib%s\n' extisolate.so.0 extisolate-link.so.0 extisolate-python.so.0 elf-extisolate.so.1 nettle-extisolate.so.8
     printf './licenses/%s\n' LICENSE LGPL-3 GPL-3 THIRD-PARTY.md SOURCES
     echo ./bin/extisolate) | LC_ALL=C sort >"$tmp/wanted"
 for wheel in "$dist"/*.whl; do

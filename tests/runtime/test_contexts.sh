@@ -669,32 +669,24 @@ for old in "${HOME:-}"/.pyenv/versions/3.[678].*/bin/python3; do
     [ -x "$old" ] && refused "too_old_$(version "$old")" 1 \
         "CPython $(version "$old"); contexts need 3.9 or later" $run --python "$old" -c 1
 done
-cat >static.sh <<END
-#!/bin/sh
-exec $system -I -c 'import re, sys
-print(re.sub(r"\"libpython\": \"[^\"]*\"", "\"libpython\": null", sys.stdin.read()))' <<TEXT
-\$($system "\$@")
-TEXT
-END
-chmod +x static.sh
 minor=$($system -c 'import sys; print(sys.version_info[1])')
-# Interpreters that say something else of themselves: a library, and a minor version.
-says() { # FILE OLD NEW
+# Interpreters that say something else of themselves: of their library, and of their minor version.
+says() { # FILE KEY VALUE
     cat >"$1" <<END
 #!/bin/sh
-$system "\$@" | sed 's#$2#$3#'
+$system "\$@" | sed -z 's#^$2=.*#$2=$3#'
 END
     chmod +x "$1"
 }
 echo 'int nothing;' | cc -shared -fPIC -o nothing.so -x c -
-says other_library.sh '"libpython": "[^"]*"' "\"libpython\": \"$tmp/nothing.so\""
+says other_library.sh libpython "$tmp/nothing.so"
 refused a_libpython_without_the_api 1 'context 0: .*Py' $run --python ./other_library.sh -c 1
-says other_minor.sh '"minor": [0-9]*' "\"minor\": $((minor == 9 ? 10 : 9))"
+says other_minor.sh minor $((minor == 9 ? 10 : 9))
 refused a_libpython_of_another_layout 1 'the build is not a stock one' $run --python ./other_minor.sh -c 1
+says static.sh libpython ''
+refused no_shared_libpython 1 "package libpython3.$minor, .*--enable-shared" $run --python ./static.sh -c 1
 for setting in PYTHONMALLOC=nonsense PYTHONUTF8=nonsense PYTHONHASHSEED=nonsense; do
     refused "$setting" 1 "context 0: CPython .* did not start: .*${setting%=*}" \
         env $setting $run --python $system -c 1
 done
-refused no_shared_libpython 1 "package libpython3.$minor, .*--enable-shared" $run \
-    --python ./static.sh -c 1
 status_of help_is_0 0 $run --help
