@@ -171,6 +171,15 @@ static bool find_id(const struct exti_rewritten *copy, const char *id, struct ex
     return count + count_ids(copy, id, &end, done, p) == 1;
 }
 
+/* Whether the id is the copy's name because that begins like the original's id, the context's name
+ * included: then those of other contexts are cut off. */
+static bool is_whole_by_chance(const struct exti_entry *e, size_t before_name)
+{
+    const char *old = e->source_name ? e->source_name : "";
+
+    return strlen(old) > before_name && strncmp(old, e->copy, strlen(old)) == 0;
+}
+
 /* Whether the id is the copy's name, or its beginning. */
 static bool take_id(const struct exti_rewritten *copy, const char *id, const struct exti_entry *e,
                     struct exti_pattern *p)
@@ -180,7 +189,7 @@ static bool take_id(const struct exti_rewritten *copy, const char *id, const str
     if (strncmp(id, e->copy, length) != 0)
         return false;
     if (length == whole)
-        return true;
+        return whole < name || !is_whole_by_chance(e, whole - name);
     /* Made by exti__copy_name_api, which ends with the name. */
     if (whole < name || strcmp(e->copy + whole - name, p->name) != 0)
         return false;

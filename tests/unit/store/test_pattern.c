@@ -175,6 +175,17 @@ static void an_id_that_would_not_be_cut_off_is_planned(void **state)
     exti__pattern_free(&p);
 }
 
+static void what_was_not_cut_off_is_no_pattern_of_others(void **state)
+{
+    struct test *t = *state;
+    struct exti_pattern p;
+    struct made m;
+
+    make_cut(t, "90abcdef", &m);
+    assert_false(exti__pattern_take("90abcdef", m.e.copy, &m.e, &m.copy, &p));
+    assert_null(p.bytes);
+}
+
 static void an_id_elsewhere_is_no_pattern(void **state)
 {
     struct test *t = *state;
@@ -327,6 +338,7 @@ int main(void)
         exti_test(an_id_that_is_cut_off_is_replaced_too),
         exti_test(ids_that_are_alike_tell_nothing),
         exti_test(an_id_that_would_not_be_cut_off_is_planned),
+        exti_test(what_was_not_cut_off_is_no_pattern_of_others),
         exti_test(an_id_elsewhere_is_no_pattern),
         exti_test(any_other_difference_is_one),
         exti_test(without_memory_there_is_no_pattern),
