@@ -71,6 +71,16 @@ tests listed <<'END2'
 END2
 echo 'listed.T.test_d* | always | fail | made to' >"$tmp/differences"
 says listed 'ok x: 1 tests alike .*, 1 differ as listed'
+
+tests listed_twice <<'END2'
+    def test_differs(self):
+        if inside:
+            import extisolate
+            self.assertEqual(extisolate.index, 0)
+            raise ValueError
+END2
+printf 'listed_twice.T.test_d* | sometimes | %s | made to\n' fail error >"$tmp/differences"
+says listed_twice 'ok x: 1 tests alike .*, 1 differ as listed'
 echo 'listed.T.test_d* | always | error | made to' >"$tmp/differences"
 says listed 'not ok x-.*test_differs' 'not ok x-.*: listed as error' 'ok x'
 
