@@ -492,7 +492,7 @@ static int map_copies(struct exti_ctx *ctx, struct exti_opening *o, struct exti_
 int exti__open_with_dependencies(struct exti_ctx *ctx, const char *source, struct exti_opening *o,
                                  struct exti_error *err)
 {
-    void **shared = NULL;
+    struct exti_shared *shared = NULL;
     int rc;
 
     *o = (struct exti_opening){0};
@@ -503,7 +503,10 @@ int exti__open_with_dependencies(struct exti_ctx *ctx, const char *source, struc
         rc = exti__shared_open(ctx, source, &o->set, &shared, err);
     if (!rc)
         rc = map_copies(ctx, o, err);
-    exti__shared_close(shared);
+    if (!rc && o->places[0].fresh)
+        o->places[0].m->shared = shared;
+    else
+        exti__shared_close(shared);
     if (rc)
         end_opening(o);
     return rc;

@@ -51,60 +51,81 @@ static int open_install_name(const char *original, const struct exti_image *im, 
 /* Without a closure nothing says which file a needed name means: looks each up as the loader
  * would. */
 static int open_by_name(const struct exti_ctx *ctx, const char *original,
-                        const struct exti_image *im, void ***handles, struct exti_error *err)
+                        const struct exti_image *im, struct exti_shared **list,
+                        struct exti_error *err)
 {
     bool macho = im->format == EXTI_FORMAT_MACHO;
     size_t n = 0;
     int rc = 0;
 
-    *handles = exti__calloc(im->info.needed_count + 1, sizeof **handles);
-    if (!*handles)
+    *list = exti__calloc(im->info.needed_count + 1, sizeof **list);
+    if (!*list)
         return exti__fail_nomem(err);
     for (size_t i = 0; i < im->info.needed_count && !rc; i++) {
         const char *name = im->needed[i].name;
 
         if (exti__store_is_api_name(&ctx->store, name))
             continue;
-        rc = macho ? open_install_name(original, im, name, &(*handles)[n], err)
-                   : open_soname(original, im, name, &(*handles)[n], err);
-        n += (*handles)[n] != NULL;
+        rc = macho ? open_install_name(original, im, name, &(*list)[n].handle, err)
+                   : open_soname(original, im, name, &(*list)[n].handle, err);
+        n += (*list)[n].handle != NULL;
     }
     return rc;
 }
 
+/* Each opening would make ld.so pass by all libraries that came later. */
+static bool is_held_by_api(const struct exti_ctx *ctx, const char *file)
+{
+    const struct exti_shared *s = ctx->api ? ctx->api->shared : NULL;
+
+    while (s && s->handle && s->file != file)
+        s++;
+    return s && s->handle;
+}
+
+static int open_set(const struct exti_ctx *ctx, const struct exti_dependency_set *set,
+                    struct exti_shared **list, struct exti_error *err)
+{
+    size_t n = 0;
+
+    *list = exti__calloc(set->shared_count + 1, sizeof **list);
+    if (!*list)
+        return exti__fail_nomem(err);
+    for (size_t i = 0; i < set->shared_count; i++) {
+        const char *file = set->shared[i];
+
+        if (exti__is_loader(file) || is_held_by_api(ctx, file))
+            continue;
+        (*list)[n] = (struct exti_shared){exti__dl_open_shared(NULL, "", file), file};
+        n += (*list)[n].handle != NULL;
+    }
+    return 0;
+}
+
 int exti__shared_open(struct exti_ctx *ctx, const char *original,
-                      const struct exti_dependency_set *set, void ***handles,
+                      const struct exti_dependency_set *set, struct exti_shared **list,
                       struct exti_error *err)
 {
     struct exti_image *im;
-    size_t n = 0;
-    int rc = 0;
+    int rc;
 
     if (exti__store_shares_all(&ctx->store)) {
         rc = exti__inspect(original, &im, err);
         if (rc)
             return rc;
-        rc = open_by_name(ctx, original, im, handles, err);
+        rc = open_by_name(ctx, original, im, list, err);
         exti_image_free(im);
     } else {
-        *handles = exti__calloc(set->shared_count + 1, sizeof **handles);
-        if (!*handles)
-            return exti__fail_nomem(err);
-        for (size_t i = 0; i < set->shared_count; i++) {
-            if (exti__is_loader(set->shared[i]))
-                continue;
-            (*handles)[n] = exti__dl_open_shared(NULL, "", set->shared[i]);
-            n += (*handles)[n] != NULL;
-        }
+        rc = open_set(ctx, set, list, err);
     }
-    for (size_t i = 0; !rc && (*handles)[i]; i++)
-        rc = exti__share_environment(ctx, (*handles)[i], err);
+    for (size_t i = 0; !rc && (*list)[i].handle; i++)
+        rc = exti__share_environment(ctx, (*list)[i].handle, err);
     return rc;
 }
 
-void exti__shared_close(void **handles)
+void exti__shared_close(struct exti_shared *list)
 {
-    for (size_t i = 0; handles && handles[i]; i++)
-        exti__dl_close(handles[i], NULL);
-    exti__free(handles);
+    for (size_t i = 0; list && list[i].handle; i++)
+        exti__dl_close(list[i].handle, NULL);
+    exti__free(list);
 }

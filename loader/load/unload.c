@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/mem.h"
+#include "loader/load/shared_libraries.h"
 #include "loader/process/constructors.h"
 #include "loader/process/dl.h"
 #include "loader/process/unload_batch.h"
@@ -62,6 +63,10 @@ int exti__modules_unload(struct exti_module *list, bool keep_mapped, struct exti
         struct exti_module *m = list;
 
         list = m->older;
+        if (keep_mapped)
+            exti__free(m->shared);
+        else
+            exti__shared_close(m->shared);
         exti__free(m->needed);
         exti__free(m->redirects);
         exti__free(m);

@@ -22,6 +22,12 @@ struct exti_initialisation {
     const void *opening;  /* whose turn it is; only compared */
 };
 
+/* A library that copies share, while they hold it. */
+struct exti_shared {
+    void *handle;     /* NULL ends a list of them */
+    const char *file; /* the store's string, or NULL: found by name */
+};
+
 struct exti_module {
     struct exti_ctx *ctx;
     void *handle;
@@ -36,6 +42,7 @@ struct exti_module {
      * the context closes. */
     struct exti_module **needed;
     size_t needed_count;
+    struct exti_shared *shared;      /* owned, or NULL: what its opening shares with the process */
     struct exti_redirect *redirects; /* owned; for this module alone; the quirks own the symbols */
     size_t redirect_count;
     struct exti_initialisation init; /* guarded by load/initialise.c */

@@ -232,6 +232,27 @@ ISO_CASE(rules_decide_which_libraries_are_shared)
     iso_dir_clean(in_tmp("x"));
 }
 
+ISO_CASE(shared_libraries_are_unloaded_with_their_last_user)
+{
+    static const struct exti_rule rules[] = {{"libleaf*", 1}};
+    struct exti_module *m;
+    struct exti_ctx *x, *y;
+
+    build_chain();
+    x = open_with("x", EXTI_CLOSURE_ALL, rules, 1);
+    y = open_with("y", EXTI_CLOSURE_ALL, rules, 1);
+    m = iso_load(x, in_tmp("ext.so"));
+    want(is_loaded(in_tmp("libleaf.so")));
+    want_int(exti_close(m, NULL), 0);
+    want(!is_loaded(in_tmp("libleaf.so")));
+    want_int(call_int(iso_load(x, in_tmp("ext.so")), "ext_next"), 1);
+    want_int(call_int(iso_load(y, in_tmp("ext.so")), "ext_next"), 2);
+    iso_close_ctx(x);
+    want(is_loaded(in_tmp("libleaf.so")));
+    iso_close_ctx(y);
+    want(!is_loaded(in_tmp("libleaf.so")));
+}
+
 ISO_CASE(a_directory_keeps_its_closure_and_rules)
 {
     static const struct exti_rule rules[] = {{"libleaf*", 1}}, others[] = {{"libleaf*", 0}};
@@ -590,6 +611,7 @@ int main(void)
         cmocka_unit_test(control_libraries_are_shared_without_a_closure),
         cmocka_unit_test(closure_api_copies_libraries_that_use_the_api),
         cmocka_unit_test(rules_decide_which_libraries_are_shared),
+        cmocka_unit_test(shared_libraries_are_unloaded_with_their_last_user),
         cmocka_unit_test(a_directory_keeps_its_closure_and_rules),
         cmocka_unit_test(libraries_are_unloaded_with_their_last_user),
         cmocka_unit_test(circular_needs_load_and_are_unloaded_with_the_context),
