@@ -22,6 +22,9 @@ extern char **environ;
  * that the system's linker finds; the last is known only by loading it. */
 static const char question[] =
     "import os, sys, sysconfig\n"
+    "if os.environ.get('NIX_PYTHONEXECUTABLE'):\n" /* sitecustomize makes it sys.executable */
+    "    import site\n"
+    "    site.main()\n"
     "var = sysconfig.get_config_var\n"
     "flags = getattr(sys, 'abiflags', '')\n"
     "stem = 'libpython%d.%d%s.so' % (sys.version_info[0], sys.version_info[1], flags)\n"

@@ -25,7 +25,8 @@ static int by_file(const void *a, const void *b)
 
     rc = rc ? rc : order(x->device, y->device);
     rc = rc ? rc : order(x->size, y->size);
-    return rc ? rc : (x->mtime_ns > y->mtime_ns) - (x->mtime_ns < y->mtime_ns);
+    rc = rc ? rc : (x->mtime_ns > y->mtime_ns) - (x->mtime_ns < y->mtime_ns);
+    return rc ? rc : (x->ctime_ns > y->ctime_ns) - (x->ctime_ns < y->ctime_ns);
 }
 
 static struct kept *find_kept(const struct exti_image_cache *images, const struct exti_file_id *id)

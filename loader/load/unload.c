@@ -33,13 +33,18 @@ static bool open_batch(const struct exti_module *list, struct exti_unload_batch 
     return ok;
 }
 
-static int close_handles(const struct exti_module *list, struct exti_error *err)
+static int close_handles(struct exti_module *list, struct exti_error *err)
 {
     const struct exti_module *outer = exti__address_map_unloading(list);
     struct exti_unload_batch b;
     bool together = open_batch(list, &b);
     int rc = 0;
 
+    /* First, so that what nobody else needs is unloaded with its users, by the same call. */
+    for (struct exti_module *m = list; m; m = m->older) {
+        exti__shared_close(m->shared);
+        m->shared = NULL;
+    }
     for (const struct exti_module *m = list; m; m = m->older) {
         int close_rc = exti__dl_close(m->handle, rc ? NULL : err);
 
@@ -63,10 +68,7 @@ int exti__modules_unload(struct exti_module *list, bool keep_mapped, struct exti
         struct exti_module *m = list;
 
         list = m->older;
-        if (keep_mapped)
-            exti__free(m->shared);
-        else
-            exti__shared_close(m->shared);
+        exti__free(m->shared);
         exti__free(m->needed);
         exti__free(m->redirects);
         exti__free(m);

@@ -357,14 +357,6 @@ static int pe_copy_edits(const struct exti_manifest *m, const struct exti_entry 
     return 0;
 }
 
-/* A module that has no DT_SONAME is opened by its path, and one that others need nevertheless is
- * found in their folder.  ld.so compares each name that it looks for with the DT_SONAMEs of all
- * libraries of the process, so a copy that has none costs those of other contexts less. */
-static bool needs_id(const struct exti_entry *e, const struct exti_image *im)
-{
-    return im->info.id || !e->withheld;
-}
-
 static int copy_edits(const struct exti_manifest *m, const struct exti_entry *e,
                       const struct exti_image *im, const struct exti_private_symbols *renames,
                       struct exti_edits *out, struct exti_error *err)
@@ -375,7 +367,7 @@ static int copy_edits(const struct exti_manifest *m, const struct exti_entry *e,
         return macho_copy_edits(m, e, im, out, err);
     if (is_pe(im))
         return pe_copy_edits(m, e, im, out, err);
-    rc = common_edits(e->source, needs_id(e, im) ? e->copy : NULL, renames, out, err);
+    rc = common_edits(e->source, e->copy, renames, out, err);
     if (rc)
         return rc;
     if (e->symbolic)

@@ -181,10 +181,13 @@ static struct timespec patience_end(void)
 static bool wait_for_plans(struct known *k)
 {
     const struct timespec end = patience_end();
-    int rc = 0;
+    int rc = 0, cancel;
 
+    /* The lock is the process's. */
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
     while (k->state < PROVEN && k->planners && k->planners + k->state >= PLANS && !rc)
         rc = pthread_cond_timedwait(&patterns.changed, &patterns.lock, &end);
+    pthread_setcancelstate(cancel, NULL);
     k->planners += k->state != PROVEN;
     return k->state == PROVEN;
 }

@@ -45,8 +45,8 @@ int exti__store_write(const struct exti_store *s, const struct exti_image *im,
      * used again: see exti__store_copy_state. */
     else if (s->sync)
         rc = exti__copy_hash(r.copy.image.p, r.copy.size, &r.left_out, e->copy_hash, err);
-    if (!rc && request)
-        exti__pattern_learn(s, request, edits->opts.id ? edits->opts.id : e->copy, e, &r);
+    if (!rc && request && edits->opts.id)
+        exti__pattern_learn(s, request, edits->opts.id, e, &r);
     if (!rc && (s->sync || !is_written(s, &r, path)))
         rc = exti__rewritten_write(&r, path, s->sync, err);
     if (!rc)

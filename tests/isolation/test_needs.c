@@ -253,6 +253,34 @@ ISO_CASE(shared_libraries_are_unloaded_with_their_last_user)
     want(!is_loaded(in_tmp("libleaf.so")));
 }
 
+/* glibc runs the finalisers of all libraries that one dlclose unloads before it unmaps the first. */
+static void load_called_back_by_shared(const char *dir, struct exti_ctx **ctx,
+                                       struct exti_module **m)
+{
+    static const struct exti_rule rules[] = {{"libdep*", 1}};
+
+    iso_build_called_back();
+    *ctx = open_with(dir, EXTI_CLOSURE_ALL, rules, 1);
+    *m = iso_load(*ctx, in_tmp("mod.so"));
+    want(!copy_of(in_tmp(dir), "libdep.so", NULL));
+    want(!file_exists(in_tmp("called")));
+}
+
+ISO_CASE(a_module_stays_mapped_for_a_shared_librarys_finaliser)
+{
+    struct exti_module *m;
+    struct exti_ctx *ctx;
+
+    load_called_back_by_shared("x", &ctx, &m);
+    want_int(exti_close(m, NULL), 0);
+    want(file_exists(in_tmp("called")));
+    unlink(in_tmp("called"));
+    iso_close_ctx(ctx);
+    load_called_back_by_shared("y", &ctx, &m);
+    iso_close_ctx(ctx);
+    want(file_exists(in_tmp("called")));
+}
+
 ISO_CASE(a_directory_keeps_its_closure_and_rules)
 {
     static const struct exti_rule rules[] = {{"libleaf*", 1}}, others[] = {{"libleaf*", 0}};
@@ -612,6 +640,7 @@ int main(void)
         cmocka_unit_test(closure_api_copies_libraries_that_use_the_api),
         cmocka_unit_test(rules_decide_which_libraries_are_shared),
         cmocka_unit_test(shared_libraries_are_unloaded_with_their_last_user),
+        cmocka_unit_test(a_module_stays_mapped_for_a_shared_librarys_finaliser),
         cmocka_unit_test(a_directory_keeps_its_closure_and_rules),
         cmocka_unit_test(libraries_are_unloaded_with_their_last_user),
         cmocka_unit_test(circular_needs_load_and_are_unloaded_with_the_context),

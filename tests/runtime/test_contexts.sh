@@ -685,6 +685,14 @@ says other_minor.sh minor $((minor == 9 ? 10 : 9))
 refused a_libpython_of_another_layout 1 'the build is not a stock one' $run --python ./other_minor.sh -c 1
 says static.sh libpython ''
 refused no_shared_libpython 1 "package libpython3.$minor, .*--enable-shared" $run --python ./static.sh -c 1
+# nixpkgs' pythons are wrapped, and what `site` runs tells them who they are.
+$system -I -m venv --without-pip wrapped
+echo 'import os, sys; sys.executable = os.environ.get("NIX_PYTHONEXECUTABLE", sys.executable)' \
+    >"$(echo wrapped/lib/*/site-packages)/wrapped.pth"
+ln -s python wrapped/bin/wrapper
+says_executable() { env "$1" $run --python "$tmp/wrapped/bin/python" -c 'import sys; print(sys.executable)'; }
+[ "$(says_executable "NIX_PYTHONEXECUTABLE=$tmp/wrapped/bin/wrapper")" = "$tmp/wrapped/bin/wrapper" ] &&
+    [ "$(says_executable A=1)" = "$tmp/wrapped/bin/python" ] && ok wrapped_python || not_ok wrapped_python
 for setting in PYTHONMALLOC=nonsense PYTHONUTF8=nonsense PYTHONHASHSEED=nonsense; do
     refused "$setting" 1 "context 0: CPython .* did not start: .*${setting%=*}" \
         env $setting $run --python $system -c 1

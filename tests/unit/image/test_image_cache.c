@@ -159,6 +159,20 @@ static void a_changed_file_is_read_again(void **state)
     assert_int_equal(exti__inspected_id(now)->size, f->id.size);
 }
 
+/* chmod and link change that, too, and what compares a file with its image compares it. */
+static void the_time_of_the_inode_counts(void **state)
+{
+    struct fixture *f = *state;
+    struct exti_image *im, *again;
+
+    exti__image_cache_begin(&f->images);
+    im = get_image(f);
+    f->id.ctime_ns++;
+    again = get_image(f);
+    assert_ptr_not_equal(again, im);
+    exti__image_cache_put(&f->images, again);
+}
+
 static void unreadable_file_is_reported(void **state)
 {
     struct fixture *f = *state;
@@ -209,6 +223,7 @@ int main(void)
         images_test(given_images_are_kept_for_others),
         images_test(what_is_given_too_often_is_freed),
         images_test(a_changed_file_is_read_again),
+        images_test(the_time_of_the_inode_counts),
         images_test(unreadable_file_is_reported),
         images_test(out_of_memory_loses_nothing),
     };
