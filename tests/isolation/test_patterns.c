@@ -275,6 +275,7 @@ ISO_CASE(a_cancelled_thread_holds_nobody_up)
     alarm(20);
     exti__pattern_planned(&turn);
     want_int(call_int(iso_load(b, mod()), "next"), 10);
+    iso_close_ctx(t.ctx);
     iso_close_ctx(b);
     iso_close_ctx(a);
 }

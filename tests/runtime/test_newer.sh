@@ -50,7 +50,7 @@ same_options() { # NAME EXE SETTING
 # A version that no test knows.
 cat >future.sh <<'END'
 #!/bin/sh
-"$REAL" "$@" | sed 's/"minor": [0-9]*/"minor": 99/; s/"version": "[0-9.]*"/"version": "3.99.1"/'
+"$REAL" "$@" | sed -z 's/^minor=.*/minor=99/; s/^version=.*/version=3.99.1/'
 END
 chmod +x future.sh
 
