@@ -102,7 +102,7 @@ static const char *advice(const struct exti_error *err)
     case EPERM:
         return "check the permissions of the file and of the folder to write to";
     case ENAMETOOLONG:
-        return "give the file or the folder to write to a shorter name";
+        return "use a shorter name, or a folder with a shorter path";
     default:
         break;
     }
