@@ -18,6 +18,9 @@ int exti__fs_mkdtemp(char **out, struct exti_error *err);
  * Windows the file system's log does that. */
 int exti__fs_sync_parent(const char *path, struct exti_error *err);
 
+/* Whether the process may make and remove names in the folder, as far as permissions tell. */
+bool exti__fs_folder_can_write(const char *path);
+
 /* Calls `each` with every name in `dir` except . and .. until it returns non-zero, and returns
  * that. */
 int exti__fs_list(const char *dir, int (*each)(void *user, const char *name), void *user,

@@ -36,6 +36,11 @@ int exti__fs_mkdir(const char *path, bool *made, struct exti_error *err)
     return 0;
 }
 
+bool exti__fs_folder_can_write(const char *path)
+{
+    return faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) == 0;
+}
+
 /* ---- private folders ---- */
 
 #define TEMPLATE "exti-XXXXXX"

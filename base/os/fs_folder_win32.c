@@ -33,6 +33,13 @@ int exti__fs_mkdir(const char *path, bool *made, struct exti_error *err)
     return 0;
 }
 
+/* Windows keeps permissions in lists, which only an attempt can tell about. */
+bool exti__fs_folder_can_write(const char *path)
+{
+    (void)path;
+    return true;
+}
+
 int exti__fs_sync_parent(const char *path, struct exti_error *err)
 {
     (void)path;

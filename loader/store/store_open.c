@@ -89,8 +89,10 @@ int exti__store_open(struct exti_store *s, const struct exti_store_opts *opts,
     exti__patterns_hold();
     rc = exti__store_make_folder(s, opts->dir, &lock, err);
     if (!rc) {
-        /* For those who load copies; and who cannot write to the lock cannot save a hash either. */
-        s->hashes = !s->copy_only && !s->one_shot && exti__fs_lock_can_write(&lock);
+        /* For those who load copies; and who cannot write to the lock, or make a file beside it,
+         * cannot save a hash either. */
+        s->hashes = !s->copy_only && !s->one_shot && exti__fs_lock_can_write(&lock) &&
+                    exti__fs_folder_can_write(s->dir);
         s->adapts = s->hashes;
         rc = open_locked(s, opts, &lock, err);
         if (rc)

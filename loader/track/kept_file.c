@@ -7,7 +7,8 @@
 #include <unistd.h>
 
 /* POSIX open: the lowest number that is free.  Programs rely on that for the numbers 0 to 2 at
- * least, and old ones for those below FD_SETSIZE. */
+ * least, and old ones for those below FD_SETSIZE.  Where fewer descriptors are allowed, as by most
+ * login sessions, the upper half is taken. */
 #define LEAST_NUMBER 1024
 
 static bool is_same_file(const struct exti_kept_file *f, const struct stat *st)
@@ -25,9 +26,12 @@ bool exti__kept_file_is(const struct exti_kept_file *f, int fd)
 /* A duplicate with a high number, or a low one where the process may have no high ones; or -1. */
 static int duplicate_high(int fd)
 {
-    int high = fcntl(fd, F_DUPFD_CLOEXEC, LEAST_NUMBER);
+    int least = LEAST_NUMBER, high;
 
-    return high < 0 && (errno == EINVAL || errno == EMFILE) ? fcntl(fd, F_DUPFD_CLOEXEC, 3) : high;
+    do
+        high = fcntl(fd, F_DUPFD_CLOEXEC, least);
+    while (high < 0 && (errno == EINVAL || errno == EMFILE) && (least /= 2) > 2);
+    return high;
 }
 
 #define LOCKS_MAX 64 /* to look at */

@@ -364,6 +364,9 @@ ISO_CASE(a_captured_library_stays_shared_where_nothing_can_be_written)
     iso_close_ctx(ctx);
     want(chmod(iso_tmp, 0755) == 0 && chmod(in_tmp("x"), 0555) == 0);
     want(iso_join(iso_spawn(use_read_only, NULL)));
+    /* The lock alone can be written. */
+    want(geteuid() != 0 || chown(in_tmp("x/.lock"), 65534, 65534) == 0);
+    want(iso_join(iso_spawn(use_read_only, NULL)));
 }
 
 /* ---- a reference that cannot be led ---- */

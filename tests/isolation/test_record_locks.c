@@ -33,9 +33,10 @@ static void end_two(const struct locker *a, const struct locker *b)
     iso_close_ctx(b->ctx);
 }
 
+/* The library's lie above those of the tests, however few are allowed. */
 static int kept_descriptor(void)
 {
-    for (int fd = 1024; fd < 1100; fd++)
+    for (int fd = 512; fd < 1100; fd++)
         if (fcntl(fd, F_GETFD) >= 0)
             return fd;
     return -1;
@@ -262,8 +263,8 @@ ISO_CASE(a_copy_cannot_close_what_the_library_keeps)
     want_int(b.close(kept, BY_CLOSE), 0);
     want_int(lock_bytes(&b, y, F_SETLK, F_WRLCK, 0, 1), EAGAIN);
     /* The program's own code can. */
-    for (int fd = 1024; fd < 1100; fd++)
-        close(fd);
+    while ((kept = kept_descriptor()) > 0)
+        close(kept);
     want_int(lock_bytes(&b, y, F_SETLK, F_WRLCK, 0, 1), 0);
     want_int(lock_bytes(&a, x, F_SETLK, F_WRLCK, 0, 1), EAGAIN);
     want_int(lock_bytes(&a, x, F_SETLK, F_WRLCK, 5, 1), 0);
