@@ -143,9 +143,9 @@ POSIX_SRCS := $(wildcard base/os/*_posix.c) loader/process/dl_posix.c loader/pro
 	loader/interpose/context_pid.c loader/interpose/copy_dlopen.c loader/interpose/dl_calls.c \
 	loader/interpose/replacements.c
 ELF_SYSTEM_SRCS := base/os/sha256_nettle.c \
-	loader/process/constructors_elf.c loader/process/gnu_hash_elf.c loader/process/linkmap_elf.c \
+	loader/process/constructors_elf.c loader/process/dynamic_elf.c loader/process/gnu_hash_elf.c loader/process/linkmap_elf.c \
 	loader/process/program_elf.c loader/process/references_elf.c \
-	loader/process/name_filter_elf.c loader/process/original_pages_elf.c loader/process/provenance_elf.c \
+	loader/process/name_filter_elf.c loader/process/original_data_elf.c loader/process/original_pages_elf.c loader/process/provenance_elf.c \
 	loader/process/tls_descriptor.c loader/process/tls_reference_elf.c \
 	loader/resolve/default_memo.c loader/resolve/elf_kind.c loader/resolve/ld_cache.c \
 	loader/resolve/search_elf.c loader/resolve/search_elf_open.c loader/resolve/search_host.c \

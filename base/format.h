@@ -18,6 +18,7 @@ struct exti_request {
     const struct exti_rewrite_opts *opts;
     const struct exti_span *bind; /* opts->bind_file, then the libraries that it re-exports */
     size_t bind_count;
+    bool lean; /* the result may be without what its loader can take from the input */
 };
 
 struct exti_format_ops {

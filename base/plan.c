@@ -96,6 +96,16 @@ bool exti__plan_part(const struct exti_plan *plan, size_t i, uint64_t at, uint64
     return true;
 }
 
+bool exti__plan_edits(const struct exti_plan *plan, uint64_t at, uint64_t n)
+{
+    uint64_t from, to;
+
+    for (size_t i = 0; exti__plan_part(plan, i, at, at + n, &from, &to); i++)
+        if (from < to)
+            return true;
+    return false;
+}
+
 uint64_t exti__plan_size(const struct exti_plan *plan, uint64_t input_size)
 {
     return plan->tail.n ? plan->tail_offset + plan->tail.n : input_size;

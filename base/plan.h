@@ -18,6 +18,15 @@ struct exti_patch {
     const char *what; /* the overwritten structure, for messages; static */
 };
 
+/* What a lean copy is without, besides what is not read: the end of a segment's file part, which
+ * loaders then take for zeros. */
+struct exti_cut {
+    struct exti_range left; /* of the input; `n` is 0 if there is none */
+    uint64_t at;            /* where the result says how long the file part is */
+    uint8_t bytes[8];       /* what it is to say instead: */
+    size_t n;               /* so many of them */
+};
+
 struct exti_plan {
     struct exti_patch *patches; /* owned; sorted by offset once sealed */
     size_t count, cap;
@@ -26,6 +35,7 @@ struct exti_plan {
         tail_offset; /* `tail` replaces everything from here on; if this is past the input's end,
                            * the gap is filled with zeros */
     struct exti_buf tail; /* empty: the file keeps its size */
+    struct exti_cut cut;  /* not yet made: for a request with `lean` */
 };
 
 void exti__plan_init(struct exti_plan *plan, size_t max_bytes);
@@ -44,6 +54,9 @@ int exti__plan_seal(struct exti_plan *plan, struct exti_span input, struct exti_
  * in order, then its tail.  False if there is no such change. */
 bool exti__plan_part(const struct exti_plan *plan, size_t i, uint64_t at, uint64_t end,
                      uint64_t *from, uint64_t *to);
+
+/* Whether a sealed plan writes any of the `n` bytes at `at`. */
+bool exti__plan_edits(const struct exti_plan *plan, uint64_t at, uint64_t n);
 
 /* Gives the size of the result for an input of `input_size` bytes. */
 uint64_t exti__plan_size(const struct exti_plan *plan, uint64_t input_size);

@@ -1,18 +1,17 @@
 #include "base/shareable.h"
 
-static bool is_edited(size_t at, size_t n, const struct exti_plan *plan)
-{
-    uint64_t from, to;
-
-    for (size_t i = 0; exti__plan_part(plan, i, at, at + n, &from, &to); i++)
-        if (from < to)
-            return true;
-    return false;
-}
-
 static bool is_within(const struct exti_range *part, const struct exti_range *whole)
 {
     return part->at >= whole->at && part->at + part->n <= whole->at + whole->n;
+}
+
+void exti__parts_add(struct exti_unread *parts, const struct exti_range *part)
+{
+    size_t i = parts->count++;
+
+    for (; i && parts->part[i - 1].at > part->at; i--)
+        parts->part[i] = parts->part[i - 1];
+    parts->part[i] = *part;
 }
 
 void exti__shareable_left(const struct exti_shareable *s, const struct exti_plan *plan,
@@ -20,12 +19,14 @@ void exti__shareable_left(const struct exti_shareable *s, const struct exti_plan
 {
     *left_out = (struct exti_unread){.count = 0};
     for (size_t i = 0; i < s->count; i++) {
-        if (is_edited(s->segments[i].at, s->own[i], plan))
+        if (exti__plan_edits(plan, s->segments[i].at, s->own[i]))
             continue;
         for (size_t k = 0; k < s->holes.count; k++)
             if (is_within(&s->holes.part[k], &s->segments[i]))
-                left_out->part[left_out->count++] = s->holes.part[k];
+                exti__parts_add(left_out, &s->holes.part[k]);
     }
+    if (left_out->count && plan->cut.left.n)
+        exti__parts_add(left_out, &plan->cut.left);
 }
 
 bool exti__parts_same(const struct exti_unread *a, const struct exti_unread *b)

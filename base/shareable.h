@@ -1,5 +1,5 @@
 /* What a copy of a library need not have itself: code and constants that its loader maps from the
- * original, as the system's loader maps them for every process. */
+ * original, as the system's loader maps them for every process, and data that it reads there. */
 #ifndef BASE_SHAREABLE_H
 #define BASE_SHAREABLE_H
 
@@ -21,10 +21,14 @@ struct exti_shareable {
     const char *none;         /* why there are no segments; NULL: there are some */
 };
 
-/* Gives the holes in the segments that a sealed plan leaves as they are.  Whoever loads the copy is
- * to map each segment that has some. */
+/* Gives the holes in the segments that a sealed plan leaves as they are, and if there are some the
+ * plan's cut, ordered by offset.  Whoever loads the copy is to map each segment that has holes, and
+ * to read the cut. */
 void exti__shareable_left(const struct exti_shareable *s, const struct exti_plan *plan,
                           struct exti_unread *left_out);
+
+/* Adds a part, for which there is room, before those that begin behind it. */
+void exti__parts_add(struct exti_unread *parts, const struct exti_range *part);
 
 bool exti__parts_same(const struct exti_unread *a, const struct exti_unread *b);
 uint64_t exti__parts_size(const struct exti_unread *parts);

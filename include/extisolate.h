@@ -201,7 +201,7 @@ struct exti_image_info {
     uint64_t overlay_size; /* bytes behind the last section, without a signature */
     uint32_t load_flags;   /* DependentLoadFlags: folders from which its libraries may be loaded */
     uint64_t tls_align;    /* ELF: alignment of the thread-local storage; otherwise 0 */
-    uint64_t shared_size;  /* ELF: bytes that lean copies can map from this; otherwise 0 */
+    uint64_t shared_size;  /* ELF: bytes that lean copies can take from this; otherwise 0 */
     const char *full;      /* ELF: why copies are never lean; NULL if they can be */
 };
 
@@ -336,8 +336,10 @@ struct exti_copy_info {
     uint64_t source_inode;
     int is_api;
     enum exti_copy_state state;
-    const char *edits;    /* JSON object, as in the manifest */
-    uint64_t shared_size; /* bytes that a lean copy maps from its source; 0: it is full */
+    const char *edits; /* JSON object, as in the manifest */
+    /* Bytes that a lean copy has not itself: it maps code and constants from its source, and reads
+     * data from it.  0: it is full. */
+    uint64_t shared_size;
 };
 
 struct exti_dir; /* a snapshot of one context directory; any thread may use it */

@@ -4,7 +4,8 @@
  * The steps, in order: elf_dynamic.c decides the new dynamic entries and elf_rename.c the new
  * symbol names, elf_text.c and elf_strings.c place their text in the string table, elf_rehash.c
  * adapts the hash tables, elf_place.c finds room for the structures that must move, elf_emit.c
- * turns all of it into patches and the appended blob.
+ * turns all of it into patches and the appended blob, and elf_cut.c finds what a lean copy can be
+ * without.
  *
  * This header has the state that the steps share, struct elf_edit: one rewrite in the making, used
  * by one thread. */

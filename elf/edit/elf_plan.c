@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/mem.h"
+#include "elf/edit/elf_cut.h"
 #include "elf/edit/elf_dynamic.h"
 #include "elf/edit/elf_emit.h"
 #include "elf/edit/elf_place.h"
@@ -154,6 +155,8 @@ int exti__elf_plan(struct exti_span file, const struct exti_request *req, struct
         rc = refuse_wrong_sections(&f, err);
     if (!rc)
         rc = plan_edit(&e, err);
+    if (!rc && req->lean)
+        rc = exti__elf_plan_cut(&e, err);
     free_elf_edit(&e);
     exti__elf_close(&f);
     return rc;

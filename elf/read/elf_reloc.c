@@ -4,18 +4,27 @@
 #include "base/checked.h"
 #include "base/error.h"
 
+static uint64_t read_word(const struct elf_file *f, const uint8_t *p)
+{
+    return f->is64 ? exti__bytes_u64(p, f->big_endian) : exti__bytes_u32(p, f->big_endian);
+}
+
 /* gABI "Relocation": r_info, which follows r_offset.  MIPS64 has fields of its own, in either byte
  * order: a symbol, and three types of which the last byte is the first to apply. */
 static struct elf_reloc read_reloc(const struct elf_file *f, const uint8_t *entry)
 {
     const uint8_t *p = entry + (f->is64 ? 8 : 4);
-    uint64_t info;
+    struct elf_reloc r = {.place = read_word(f, entry)};
+    const uint64_t info = read_word(f, p);
 
-    if (f->is64 && f->ehdr.e_machine == EM_MIPS)
-        return (struct elf_reloc){.symbol = exti__bytes_u32(p, f->big_endian), .type = p[7]};
-    info = f->is64 ? exti__bytes_u64(p, f->big_endian) : exti__bytes_u32(p, f->big_endian);
-    return (struct elf_reloc){.symbol = f->is64 ? info >> 32 : info >> 8,
-                              .type = (uint32_t)(f->is64 ? info : info & 0xff)};
+    if (f->is64 && f->ehdr.e_machine == EM_MIPS) {
+        r.symbol = exti__bytes_u32(p, f->big_endian);
+        r.type = p[7];
+    } else {
+        r.symbol = f->is64 ? info >> 32 : info >> 8;
+        r.type = (uint32_t)(f->is64 ? info : info & 0xff);
+    }
+    return r;
 }
 
 /* How many entries at the start of a table of `size` bytes DT_RELACOUNT or DT_RELCOUNT calls

@@ -5,6 +5,7 @@
 #include "elf/read/elf_file.h"
 
 struct elf_reloc {
+    uint64_t place; /* an address */
     uint32_t type;
     uint64_t symbol; /* index in the dynamic symbol table */
 };

@@ -193,10 +193,11 @@ struct candidates {
     size_t count;
 };
 
+/* A lean copy may be without one part more: its plan's cut. */
 static void add_candidate(struct candidates *c, const struct named_part *p, size_t section,
                           uint64_t size)
 {
-    if (c->count < EXTI_UNREAD_MAX && p->end <= size && p->end - p->at >= LEAST_BYTES)
+    if (c->count < EXTI_UNREAD_MAX - 1 && p->end <= size && p->end - p->at >= LEAST_BYTES)
         c->item[c->count++] = (struct candidate){.part = *p, .section = section};
 }
 

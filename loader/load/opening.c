@@ -113,9 +113,17 @@ static int enrol(struct exti_module *m, struct exti_error *err)
 static int map_original(const struct exti_module *m, const struct exti_dependency *d,
                         struct exti_error *err)
 {
-    return d->left_out.count ? exti__map_original(&m->lib, d->source, &d->id, &d->left_out,
-                                                  exti__ctx_count() > FEW_CONTEXTS, err)
-                             : 0;
+    int rc;
+
+    if (!d->left_out.count)
+        return 0;
+    /* Two threads may have opened one file at once: one would read data anew that the code has
+     * changed for the other. */
+    pthread_mutex_lock(&m->ctx->lock);
+    rc = exti__map_original(&m->lib, d->source, &d->id, &d->left_out,
+                            exti__ctx_count() > FEW_CONTEXTS, err);
+    pthread_mutex_unlock(&m->ctx->lock);
+    return rc;
 }
 
 /* Proves the copy's references and re-points those that are to lead elsewhere. */

@@ -2,10 +2,9 @@
 #include "loader/process/constructors.h"
 
 #include <link.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "elf/elf_format.h"
+#include "loader/process/dynamic_elf.h"
 
 extern char **environ;
 
@@ -54,49 +53,9 @@ bool exti__constructors_have_run(const struct exti_loaded *lib)
            (array && !array->d_un.d_ptr);
 }
 
-/* The pages that must be made writable for the dynamic section to be changed: empty if it is
- * writable.  Most linkers have it made read-only once it is relocated, some from the start. */
-static struct exti_layout fixed_pages(const struct exti_loaded *lib,
-                                      const struct exti_layout *layout)
-{
-    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), at = (uintptr_t)lib->dynamic;
-    const ElfW(Dyn) *end = lib->dynamic;
-
-    if (at >= layout->relro_lo && at < layout->relro_hi)
-        return (struct exti_layout){.lo = layout->relro_lo, .hi = layout->relro_hi};
-    if (!layout->fixed_dynamic)
-        return (struct exti_layout){0};
-    while (end->d_tag != DT_NULL)
-        end++;
-    return (struct exti_layout){.lo = at & ~(page - 1),
-                                .hi = ((uintptr_t)(end + 1) + page - 1) & ~(page - 1)};
-}
-
-/* Calls `change` for each entry of the dynamic section.  False if the system refuses to make it
- * writable. */
-static bool change_dynamic(const struct exti_loaded *lib, const struct exti_layout *layout,
-                           void (*change)(const struct exti_loaded *lib, ElfW(Dyn) * d))
-{
-    const struct exti_layout fixed = fixed_pages(lib, layout);
-    void *const pages = (void *)fixed.lo;
-    const size_t size = fixed.hi - fixed.lo;
-
-    if (size && mprotect(pages, size, PROT_READ | PROT_WRITE))
-        return false;
-    for (ElfW(Dyn) *d = (ElfW(Dyn) *)lib->dynamic; d->d_tag != DT_NULL; d++)
-        change(lib, d);
-    if (size)
-        mprotect(pages, size, PROT_READ);
-    return true;
-}
-
 /* ---- constructors ---- */
 
-/* Threads of other contexts read the dynamic sections of all libraries at any time, but look at no
- * value of these tags. */
-#define READ_MEANWHILE __attribute__((no_sanitize("thread")))
-
-READ_MEANWHILE static void take_entry(const struct exti_loaded *lib, ElfW(Dyn) * d)
+EXTI_READ_MEANWHILE static void take_entry(const struct exti_loaded *lib, ElfW(Dyn) * d)
 {
     (void)lib;
     if (d->d_tag == EXTI_DT_INIT || d->d_tag == EXTI_DT_INIT_ARRAY)
@@ -117,7 +76,7 @@ void exti__constructors_take(const struct exti_loaded *lib, const struct exti_la
         out->count = tag_value(lib, DT_INIT_ARRAYSZ) / sizeof *out->list;
     }
     if (first || array)
-        change_dynamic(lib, layout, take_entry);
+        exti__dynamic_change(lib, layout, take_entry);
 }
 
 /* An address as the function there. */
@@ -147,7 +106,7 @@ static void do_nothing(void)
 
 /* glibc has kept pointers to these entries, and reads their values when it unloads (elf/dl-close.c,
  * _dl_call_fini). */
-READ_MEANWHILE static void drop_entry(const struct exti_loaded *lib, ElfW(Dyn) * d)
+EXTI_READ_MEANWHILE static void drop_entry(const struct exti_loaded *lib, ElfW(Dyn) * d)
 {
     if (d->d_tag == DT_FINI_ARRAYSZ)
         d->d_un.d_val = 0;
@@ -158,5 +117,5 @@ READ_MEANWHILE static void drop_entry(const struct exti_loaded *lib, ElfW(Dyn) *
 bool exti__destructors_drop(const struct exti_loaded *lib, const struct exti_layout *layout)
 {
     return (!tag_value(lib, DT_FINI_ARRAYSZ) && !tag_value(lib, DT_FINI)) ||
-           change_dynamic(lib, layout, drop_entry);
+           exti__dynamic_change(lib, layout, drop_entry);
 }

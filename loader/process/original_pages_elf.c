@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/os/fs_pieces.h"
+#include "loader/process/original_data_elf.h"
 
 /* proc(5): "TracerPid: 0" where nobody traces the process. */
 bool exti__can_map_originals(void)
@@ -132,8 +133,11 @@ static int map_segments(const struct exti_loaded *lib, const struct original *o,
 
         if (has_part(&s, part))
             continue;
-        if (!exti__loaded_segment(lib, part->at, &s) || !has_part(&s, part) ||
-            (s.protection & PROT_WRITE))
+        if (!exti__loaded_segment(lib, part->at, &s)) {
+            s.size = 0;
+            continue; /* data: original_data_elf.h */
+        }
+        if (!has_part(&s, part) || (s.protection & PROT_WRITE))
             return exti__fail(err, EXTI_E_CHECK, part->at,
                               "has no read-only segment there, as its manifest says");
         for (last = s; exti__loaded_next_segment(lib, &last, &next) && can_join(lib, o, &s, &next);
@@ -233,6 +237,8 @@ static int map_parts(const struct exti_loaded *lib, const struct original *o, bo
 {
     int rc = map_segments(lib, o, err);
 
+    if (!rc)
+        rc = exti__original_data(lib, o->file, o->left_out, err);
     return rc || !tables ? rc : map_tables(lib, o, err);
 }
 

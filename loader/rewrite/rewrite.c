@@ -29,16 +29,30 @@ static int first_finding(void *user, const struct exti_error *finding)
     return 1;
 }
 
+/* Whether the copy is without what the plan could cut off. */
+static bool has_cut(const struct exti_rewritten *r, const struct exti_plan *plan)
+{
+    size_t end = SIZE_MAX;
+
+    return plan->cut.left.n && exti__parts_have(&r->left_out, plan->cut.left.at, &end);
+}
+
 /* The self-check before a copy gets its name: only planned bytes have changed, and the loader
  * will see what was asked for. */
 static int check_image(const struct exti_format_ops *ops, const struct exti_plan *plan,
-                       const struct exti_mapping *source, struct exti_span after,
+                       const struct exti_mapping *source, const struct exti_rewritten *r,
                        const struct exti_request *req, struct exti_error *err)
 {
-    const struct exti_span before = exti__span(source->p, source->n);
+    const struct exti_span before = exti__span(source->p, source->n),
+                           after = exti__span(r->copy.image.p, r->copy.size);
+    struct exti_unread lacking = source->unread;
     struct exti_error finding = {0};
-    uint64_t stray = exti__plan_stray(plan, before, after, &source->unread);
+    uint64_t stray;
     int rc;
+
+    if (has_cut(r, plan))
+        exti__parts_add(&lacking, &plan->cut.left);
+    stray = exti__plan_stray(plan, before, after, &lacking);
 
     if (stray != EXTI_NO_OFFSET)
         return exti__fail(err, EXTI_E_CHECK, stray, "self-check: an unplanned byte has changed");
@@ -83,26 +97,43 @@ static int check_unread(const struct exti_plan *plan, const struct exti_range *u
 /* Patches closer than this are written as one range. */
 #define NEAR 4096
 
+/* Changes come in the order of their offsets. */
+static void add_change(struct exti_rewritten *r, size_t at, size_t n)
+{
+    struct exti_range *last = r->changed_count ? &r->changed[r->changed_count - 1] : NULL;
+
+    if (!last || at >= last->at + last->n + NEAR)
+        r->changed[r->changed_count++] = (struct exti_range){at, n};
+    else if (at + n > last->at + last->n)
+        last->n = at + n - last->at;
+}
+
 /* Keeps the ranges of the plan in which the image differs from its source. */
 static int record_changes(struct exti_rewritten *r, const struct exti_plan *plan,
                           struct exti_error *err)
 {
-    struct exti_range *last = NULL;
+    bool cut = has_cut(r, plan);
 
-    r->changed = exti__calloc(plan->count, sizeof *r->changed);
+    r->changed = exti__calloc(plan->count + 1, sizeof *r->changed);
     if (!r->changed)
         return exti__fail_nomem(err);
-    for (size_t i = 0; i < plan->count; i++) {
-        const size_t at = (size_t)plan->patches[i].offset, n = plan->patches[i].size;
-
-        if (last && at - (last->at + last->n) < NEAR) {
-            last->n = at + n - last->at;
-        } else {
-            last = &r->changed[r->changed_count++];
-            *last = (struct exti_range){at, n};
+    for (size_t i = 0; i <= plan->count; i++) {
+        if (cut && (i == plan->count || plan->patches[i].offset > plan->cut.at)) {
+            add_change(r, (size_t)plan->cut.at, plan->cut.n);
+            cut = false;
         }
+        if (i < plan->count)
+            add_change(r, (size_t)plan->patches[i].offset, plan->patches[i].size);
     }
     return 0;
+}
+
+/* After the self-check, which knows nothing of it: the field says the same of an image that has
+ * zeros there. */
+static void make_cut(struct exti_rewritten *r, const struct exti_plan *plan)
+{
+    if (has_cut(r, plan))
+        memcpy(r->copy.image.p + plan->cut.at, plan->cut.bytes, plan->cut.n);
 }
 
 static uint32_t copy_flags(const struct exti_rewritten *r, const char *dst, bool sync)
@@ -156,14 +187,15 @@ static int make_copy(const struct exti_mapping *source, const struct exti_sharea
     if (rc)
         return rc;
     exti__plan_apply(plan, r->copy.image.p, before.n);
-    rc = check_image(ops, plan, source, exti__span(r->copy.image.p, r->copy.size), req, err);
+    rc = check_image(ops, plan, source, r, req, err);
+    make_cut(r, plan);
     if (!r->copy.temp)
         clear_left_out(r);
     return rc ? rc : record_changes(r, plan, err);
 }
 
 static int rewrite_once(const char *src, const struct exti_image *im, const char *dst,
-                        const struct exti_request *req, bool lean, struct exti_rewritten *out,
+                        struct exti_request *req, bool lean, struct exti_rewritten *out,
                         struct exti_error *err)
 {
     struct exti_rewritten r = {.path = src};
@@ -178,7 +210,8 @@ static int rewrite_once(const char *src, const struct exti_image *im, const char
     if (rc)
         return rc;
     exti__plan_init(&plan, source->n * PLAN_GROWTH + PLAN_SLACK);
-    rc = make_copy(source, im && lean ? &im->shareable : NULL, dst, req, &plan, &r, err);
+    req->lean = im && lean;
+    rc = make_copy(source, req->lean ? &im->shareable : NULL, dst, req, &plan, &r, err);
     if (!rc)
         rc = check_unchanged(src, &r.id, err);
     exti__plan_free(&plan);

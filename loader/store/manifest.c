@@ -13,7 +13,7 @@
 #include "loader/resolve/stable_abi_name.h"
 
 /* Format 1 had no needs: its copies shared all libraries but the API library.  Format 2 had no lean
- * copies, whose code is not in their files.  Members that an
+ * copies, whose code is not in their files, and those of format 3 had their data.  Members that an
  * earlier version can do without, as those of a copy's identity, do not change the format: that
  * version drops them when it writes, and copies without them are made again. */
 #define MANIFEST_FORMAT_FIRST 1

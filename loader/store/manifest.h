@@ -12,7 +12,7 @@
 #include "loader/store/copy_names.h"
 
 #define EXTI_MANIFEST_FILE "manifest.json"
-#define EXTI_MANIFEST_FORMAT 3 /* 2 where no copy is lean */
+#define EXTI_MANIFEST_FORMAT 4 /* 2 where no copy is lean */
 #define EXTI_LOCK_FILE ".lock"
 #define EXTI_BOOT_MAX 40
 #define EXTI_HASH_MAX 65 /* SHA-256 as hex digits, and a NUL */

@@ -1,8 +1,8 @@
 /* Edits the bytes as an ELF file.  The first byte selects the edits, from 128 on random ones; the
  * next three select a place in the copy to corrupt.  The file follows.  Aborts when a promise is
  * broken: those of fuzz_promise.h for any file, and for a sound file that the planner accepts, the
- * check finds nothing in the copy, editing the copy again changes nothing, and another edit of the
- * copy is as sound. */
+ * check finds nothing in the copy, editing the copy again changes nothing, another edit of the copy
+ * is as sound, and so is a lean one. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -364,6 +364,26 @@ static void edit_further(struct exti_span copy)
     exti__plan_free(&plan);
 }
 
+/* A lean copy lacks bytes of the file that no edit writes, says so in its headers, and opens as
+ * before. */
+static void make_cut(const struct exti_plan *plan, struct exti_span file, struct exti_span copy,
+                     uint8_t *image)
+{
+    const struct exti_cut *cut = &plan->cut;
+    struct exti_error err = {.code = EXTI_OK};
+
+    if (!cut->left.n)
+        return;
+    if (cut->left.at > file.n || cut->left.n > file.n - cut->left.at || cut->at > copy.n ||
+        cut->n > copy.n - cut->at || exti__plan_edits(plan, cut->left.at, cut->left.n) ||
+        (cut->at < cut->left.at + cut->left.n && cut->left.at < cut->at + cut->n))
+        fuzz_breaks("the cut is not of the file", &err);
+    memcpy(image + cut->at, cut->bytes, cut->n);
+    memset(image + cut->left.at, 0, cut->left.n);
+    if (is_sound(file) && !is_sound(copy))
+        fuzz_breaks("a copy with its cut is not sound", &err);
+}
+
 static void use_plan(const struct exti_plan *plan, struct exti_span file,
                      const struct exti_rewrite_opts *opts, size_t spoil_at)
 {
@@ -382,6 +402,7 @@ static void use_plan(const struct exti_plan *plan, struct exti_span file,
     if ((!opts->needed_count || opts->needed[0].to) && is_sound(file))
         edit_again(copy, opts);
     edit_further(copy);
+    make_cut(plan, file, copy, image);
     image[spoil_at % n] ^= (uint8_t)(spoil_at >> 16 | 1);
     exti__elf_format.check(file, copy, &(struct exti_request){.opts = opts}, NULL, fuzz_ignore,
                            NULL, NULL);
@@ -427,7 +448,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     exti__elf_format.read(file, &image, NULL);
     exti__image_clear(&image);
     exti__plan_init(&plan, file.n * 4 + ((size_t)1 << 20));
-    if (exti__elf_format.plan(file, &(struct exti_request){.opts = opts}, &plan, NULL) == 0)
+    if (exti__elf_format.plan(file, &(struct exti_request){.opts = opts, .lean = true}, &plan,
+                              NULL) == 0)
         use_plan(&plan, file, opts, data[1] | (size_t)data[2] << 8 | (size_t)data[3] << 16);
     exti__plan_free(&plan);
     return 0;

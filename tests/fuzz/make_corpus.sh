@@ -61,6 +61,8 @@ done
     seed bfd-relr gcc $small -Wl,-z,pack-relative-relocs
     seed bfd-unique gcc $small -DUNIQUE -Wl,-z,nodelete
     seed bfd-relocs gcc $small -Wl,-q
+    seed bfd-data gcc $small -DDATA
+    seed lld-data gcc -B"$work/ld" -fuse-ld=lld -DDATA -Wl,-z,max-page-size=4096
     seed gold gcc -fuse-ld=gold -Wl,-z,max-page-size=64 $versions
     seed lld gcc -B"$work/ld" -fuse-ld=lld $versions -Wl,-z,max-page-size=4096
     seed lld-one gcc -B"$work/ld" -fuse-ld=lld -Wl,--no-rosegment,-z,norelro

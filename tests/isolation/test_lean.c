@@ -3,13 +3,13 @@
 #include "tests/support/exti_test.h"
 
 #include <dlfcn.h>
-#include <inttypes.h>
 #include <link.h>
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/ptrace.h>
 
 #include "tests/isolation/build.h"
+#include "tests/isolation/maps.h"
 
 /* A library with so much code and so many constants that they are left out. */
 static const char large[] = "int count;\n"
@@ -23,39 +23,6 @@ static const char large[] = "int count;\n"
 #define SEPARATE "-Wl,-z,separate-code "
 
 enum { LEFT_OUT = 64 << 10 }; /* of 80,000 bytes at least, as blocks are left out whole */
-
-/* A line of /proc/self/maps. */
-struct map {
-    uintptr_t from, to;
-    char access[5], path[1024];
-};
-
-static struct map map_at(const void *address)
-{
-    const uintptr_t at = (uintptr_t)address;
-    FILE *f = fopen("/proc/self/maps", "r");
-    char line[1200];
-
-    want(f);
-    while (fgets(line, sizeof line, f)) {
-        struct map m = {.path = ""};
-
-        want(sscanf(line, "%" SCNxPTR "-%" SCNxPTR " %4s %*s %*s %*s %1023[^\n]", &m.from, &m.to,
-                    m.access, m.path) >= 3);
-        if (at >= m.from && at < m.to) {
-            fclose(f);
-            return m;
-        }
-    }
-    fprintf(stderr, "nothing is mapped there\n");
-    iso_fail_at(__FILE__, __LINE__);
-    return (struct map){.path = ""};
-}
-
-static const char *mapped_at(const void *address)
-{
-    return iso_text("%s", map_at(address).path);
-}
 
 static struct exti_ctx *open_with(const char *dir, uint32_t flags)
 {
@@ -72,15 +39,6 @@ static const char *copy_of(struct exti_ctx *ctx, const char *original)
 
     want_exti(exti_copy(ctx, original, &copy, &err), 0, &err);
     return copy;
-}
-
-/* The bytes of the file for which the file system has no block. */
-static long left_out(const char *path)
-{
-    struct stat st;
-
-    want(stat(path, &st) == 0);
-    return (long)(st.st_size - st.st_blocks * 512);
 }
 
 /* Whether the module's code comes from its original, as its constants then do. */

@@ -83,10 +83,14 @@ assert not mapped & set(original), mapped & set(original)
 def ends(m):
     return [int(x, 16) for x in m[0].split("-")]
 def home(address):
+    name = end = None
     for m in maps:
         low, high = ends(m)
+        # The copy's file has not all variables; those lie behind what it has.
+        name = m[5] if len(m) > 5 else name if low == end else None
+        end = high
         if low <= address < high:
-            return m[5]
+            return name
 mine = home(id(list))
 assert "libpython" in mine, mine
 assert "/%d/" % extisolate.index in mine, mine

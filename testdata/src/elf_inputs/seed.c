@@ -4,6 +4,10 @@ int Py_two(void);
 extern int Py_three(int);
 int Py_data = 3;
 static int (*const volatile table[])(void) = {Py_one, Py_two};
+#ifdef DATA
+int many[2000] = {1};
+int *const volatile pointers[] = {many, &Py_data};
+#endif
 #ifdef TLS
 __thread int counter = 5;
 #endif

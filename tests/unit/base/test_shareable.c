@@ -80,6 +80,27 @@ static void a_new_end_is_an_edit(void **state)
     assert_int_equal(left_out.count, 2);
 }
 
+/* The cut of a plan comes in its place, unless there is nothing else to take from the input. */
+static void a_cut_is_left_out_in_its_place(void **state)
+{
+    static const size_t at[] = {110, 125, 160, 300};
+    struct exti_shareable none = shareable;
+    struct exti_unread left_out;
+    struct exti_plan plan;
+
+    (void)state;
+    plan_edit(&plan, 0, 1);
+    plan.cut.left = (struct exti_range){160, 10};
+    exti__shareable_left(&shareable, &plan, &left_out);
+    assert_int_equal(left_out.count, 4);
+    for (size_t i = 0; i < 4; i++)
+        assert_int_equal(left_out.part[i].at, at[i]);
+    none.count = 0;
+    exti__shareable_left(&none, &plan, &left_out);
+    assert_int_equal(left_out.count, 0);
+    exti__plan_free(&plan);
+}
+
 static void parts_tell_where_they_change(void **state)
 {
     static const struct exti_unread parts = {{{10, 5}, {20, 5}}, 2};
@@ -137,6 +158,7 @@ int main(void)
         cmocka_unit_test(what_an_edit_touches_is_not_left_out),
         cmocka_unit_test(an_edit_behind_a_segment_may_be_its_own),
         cmocka_unit_test(a_new_end_is_an_edit),
+        cmocka_unit_test(a_cut_is_left_out_in_its_place),
         cmocka_unit_test(parts_tell_where_they_change),
         cmocka_unit_test(parts_have_a_size_and_what_is_between),
         cmocka_unit_test(same_parts_are_the_same),

@@ -221,7 +221,7 @@ static void damaged_manifests_are_refused(void **state)
         {"{}", EXTI_E_ARG},
         {"{\"extisolate\":1}", EXTI_E_FORMAT},
         {MANIFEST("0", "n", COPY(""), "[]"), EXTI_E_UNSUPPORTED},
-        {MANIFEST("4", "n", COPY(""), "[]"), EXTI_E_UNSUPPORTED},
+        {MANIFEST("5", "n", COPY(""), "[]"), EXTI_E_UNSUPPORTED},
         {MANIFEST_FOR("\"format\":\"COFF\",", "2", "n", COPY(""), "[]"), EXTI_E_UNSUPPORTED},
         {MANIFEST("2", "n\",\"closure\":\"most", COPY(""), "[]"), EXTI_E_FORMAT},
         {MANIFEST("2", "n\",\"rules\":[1],\"x\":\"", COPY(""), "[]"), EXTI_E_FORMAT},
@@ -229,15 +229,15 @@ static void damaged_manifests_are_refused(void **state)
                   "[]"),
          EXTI_E_FORMAT},
         {MANIFEST("2", "n", COPY(",\"needs\":[1]"), "[]"), EXTI_E_FORMAT},
-        {MANIFEST("3", "n", COPY(",\"left_out\":1"), "[]"), EXTI_E_FORMAT},
-        {MANIFEST("3", "n", COPY(",\"left_out\":[]"), "[]"), EXTI_E_FORMAT},
-        {MANIFEST("3", "n", COPY(",\"left_out\":[1]"), "[]"), EXTI_E_FORMAT},
-        {MANIFEST("3", "n", COPY(",\"left_out\":[[1]]"), "[]"), EXTI_E_FORMAT},
-        {MANIFEST("3", "n", COPY(",\"left_out\":[[1,-1]]"), "[]"), EXTI_E_FORMAT},
-        {MANIFEST("3", "n", COPY(",\"left_out\":[[1,\"1\"]]"), "[]"), EXTI_E_FORMAT},
-        {MANIFEST("3", "n", COPY(",\"left_out\":[[1,4294967297]]"), "[]"), EXTI_E_FORMAT},
-        {MANIFEST("3", "n", COPY(",\"left_out\":[[1,2],[2,1]]"), "[]"), EXTI_E_FORMAT},
-        {MANIFEST("3", "n",
+        {MANIFEST("4", "n", COPY(",\"left_out\":1"), "[]"), EXTI_E_FORMAT},
+        {MANIFEST("4", "n", COPY(",\"left_out\":[]"), "[]"), EXTI_E_FORMAT},
+        {MANIFEST("4", "n", COPY(",\"left_out\":[1]"), "[]"), EXTI_E_FORMAT},
+        {MANIFEST("4", "n", COPY(",\"left_out\":[[1]]"), "[]"), EXTI_E_FORMAT},
+        {MANIFEST("4", "n", COPY(",\"left_out\":[[1,-1]]"), "[]"), EXTI_E_FORMAT},
+        {MANIFEST("4", "n", COPY(",\"left_out\":[[1,\"1\"]]"), "[]"), EXTI_E_FORMAT},
+        {MANIFEST("4", "n", COPY(",\"left_out\":[[1,4294967297]]"), "[]"), EXTI_E_FORMAT},
+        {MANIFEST("4", "n", COPY(",\"left_out\":[[1,2],[2,1]]"), "[]"), EXTI_E_FORMAT},
+        {MANIFEST("4", "n",
                   COPY(",\"left_out\":[[1,1],[2,1],[3,1],[4,1],[5,1],[6,1],[7,1],[8,1],[9,1],"
                        "[10,1],[11,1],[12,1],[13,1],[14,1],[15,1],[16,1],[17,1],[18,1],[19,1],"
                        "[20,1],[21,1],[22,1],[23,1],[24,1],[25,1]]"),
@@ -291,7 +291,7 @@ static void lean_copies_are_read_back(void **state)
     assert_non_null(strstr(test_read(t, path, NULL), "\"extisolate\": 2"));
     m.entries[1].left_out = left_out;
     assert_ok(exti__manifest_write(t->dir, &m, false, &t->err), &t->err);
-    assert_non_null(strstr(test_read(t, path, NULL), "\"extisolate\": 3"));
+    assert_non_null(strstr(test_read(t, path, NULL), "\"extisolate\": 4"));
     exti__manifest_clear(&m);
     assert_ok(exti__manifest_read(t->dir, &r, &t->err), &t->err);
     assert_int_equal(r.entries[0].left_out.count, 0);

@@ -1,0 +1,284 @@
+/* Initialised data that copies have not, but read from their originals when they are loaded. */
+#define _GNU_SOURCE
+#include "tests/support/exti_test.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+
+#include "tests/isolation/build.h"
+#include "tests/isolation/maps.h"
+
+/* Code and constants that are left out. */
+static const char large[] = "const char constants[40000] = \"constant\";\n"
+                            "const char *constant(void) { return constants; }\n"
+                            "#ifndef CODE\n"
+                            "#define CODE \"40000\"\n"
+                            "#endif\n"
+                            "void *where(void) { __asm__(\".skip \" CODE \", 0x90\"); "
+                            "return (void *)where; }\n";
+
+/* Variables, among them words that relocations write: addresses of what the library has, at places
+ * of any alignment, and of another library's variable. */
+static const char data[] =
+    "extern int provided;\n"
+    "static int own(void) { return 7; }\n"
+    "char bytes[40000] = {[0 ... 39999] = 'x'};\n"
+    "int *others[3000] = {[0 ... 2999] = &provided};\n"
+    "int (*owns[3000])(void) = {[0 ... 2999] = own};\n"
+    "int (*const once[3000])(void) = {[0 ... 2999] = own};\n"
+    "struct __attribute__((packed)) { char c; char *p; } odd[3000] =\n"
+    "    {[0 ... 2999] = {'c', bytes + 3}};\n"
+    "int changed = 5;\n"
+    "int change(void) { bytes[0] = 'y'; return ++changed; }\n"
+    "int changes(void) { return changed; }\n"
+    "int is_right(void)\n"
+    "{\n"
+    "    for (int i = 1; i < 40000; i++)\n"
+    "        if (bytes[i] != 'x') return 0;\n"
+    "    for (int i = 0; i < 3000; i++)\n"
+    "        if (others[i] != &provided || owns[i]() != 7 || once[i]() != 7 || odd[i].c != 'c' ||\n"
+    "            odd[i].p != bytes + 3) return 0;\n"
+    "    return 1;\n"
+    "}\n";
+
+#define SEPARATE "-Wl,-z,separate-code "
+
+/* Of the 80,000 bytes of code and constants, and the 115,000 of data, whole blocks are left out. */
+enum { WITHOUT_DATA = 100000, WITH_DATA = 160000 };
+
+static void build(const char *more, const char *flags)
+{
+    iso_build("int provided = 9;", "libdep.so", "-Wl,-soname,libdep.so");
+    iso_build(iso_text("%s%s%s", large, data, more), "data.so",
+              iso_text(SEPARATE "-L'%s' -l:libdep.so -Wl,-rpath,'%s' %s", iso_tmp, iso_tmp, flags));
+}
+
+static long left_out_of(struct exti_module *m)
+{
+    return left_out(exti_module_copy(m));
+}
+
+ISO_CASE(data_comes_from_the_original)
+{
+    struct exti_module *m[2];
+    struct exti_ctx *ctx[2];
+
+    build("", "");
+    for (int i = 0; i < 2; i++) {
+        ctx[i] = iso_open(i ? "b" : "a");
+        m[i] = iso_load(ctx[i], in_tmp("data.so"));
+        want(left_out_of(m[i]) > WITH_DATA);
+    }
+    want_int(call_int(m[0], "change"), 6);
+    want_int(call_int(m[0], "change"), 7);
+    for (int i = 0; i < 2; i++) {
+        want_int(call_int(m[i], "is_right"), 1);
+        want_int(call_int(m[i], "changes"), i ? 5 : 7);
+        iso_prove_clean(ctx[i], 3);
+        iso_dir_clean(exti_ctx_dir(ctx[i]));
+        iso_close_ctx(ctx[i]);
+    }
+}
+
+ISO_CASE(what_is_read_only_once_it_is_relocated_is_so_again)
+{
+    struct exti_ctx *ctx = iso_open("a");
+    struct exti_module *m;
+
+    build("", "-Wl,-z,relro");
+    m = iso_load(ctx, in_tmp("data.so"));
+    want(left_out_of(m) > WITH_DATA);
+    want_text(map_at(iso_sym(m, "once")).access, "r--p");
+    want_text(map_at(iso_sym(m, "owns")).access, "rw-p");
+    want_int(call_int(m, "is_right"), 1);
+    iso_close_ctx(ctx);
+}
+
+/* Its copy is made by the system, and edited in a page that has some of the data: that of the
+ * section headers, which follow it in a stripped library. */
+ISO_CASE(little_data_of_a_large_library_comes_from_the_original)
+{
+    struct exti_ctx *ctx = iso_open("a");
+    struct exti_module *m;
+
+    iso_build(iso_text("%s"
+                       "char bytes[9000] = {[0 ... 8999] = 'x'};\n"
+                       "char *table[20] = {[0 ... 19] = bytes + 3};\n"
+                       "int check(void) { return table[19] - bytes + bytes[8999]; }\n",
+                       large),
+              "little.so", SEPARATE "-s -Wl,-soname,little.so -DCODE='\"400000\"'");
+    m = iso_load(ctx, in_tmp("little.so"));
+    want(map_at(iso_sym(m, "bytes")).path[0] == 0);
+    want_int(call_int(m, "check"), 3 + 'x');
+    iso_dir_clean(exti_ctx_dir(ctx));
+    iso_close_ctx(ctx);
+}
+
+/* The control of the first case. */
+ISO_CASE(full_copies_have_data_of_their_own)
+{
+    struct exti_ctx_opts opts = iso_opts(in_tmp("a"), NULL);
+    struct exti_module *m;
+    struct exti_ctx *ctx;
+
+    build("", "");
+    opts.flags = EXTI_CTX_FULL_COPIES;
+    ctx = iso_open_opts(&opts);
+    m = iso_load(ctx, in_tmp("data.so"));
+    want(left_out_of(m) < WITHOUT_DATA / 2);
+    want_int(call_int(m, "is_right"), 1);
+    iso_close_ctx(ctx);
+}
+
+/* ---- data that stays in the copy ---- */
+
+/* `most`: of what is left out of code and constants. */
+static void want_kept(const char *more, const char *flags, long most, int result)
+{
+    struct exti_ctx *ctx = iso_open("a");
+    struct exti_module *m;
+
+    iso_build(iso_text("%s%s", large, more), "kept.so", iso_text(SEPARATE "%s", flags));
+    m = iso_load(ctx, in_tmp("kept.so"));
+    want(left_out_of(m) > WITHOUT_DATA / 2 && left_out_of(m) < most);
+    want_int(call_int(m, "check"), result);
+    iso_close_ctx(ctx);
+}
+
+/* Relative relocations that are packed have their addends where they write. */
+ISO_CASE(data_with_addends_in_place_stays)
+{
+    want_kept("char bytes[40000] = {[0 ... 39999] = 'x'};\n"
+              "char *table[6000] = {[0 ... 5999] = bytes + 3};\n"
+              "int check(void) { return table[5999] - bytes + bytes[39999]; }\n",
+              "-Wl,-z,pack-relative-relocs", WITHOUT_DATA, 3 + 'x');
+}
+
+/* The system's loader copies it for threads. */
+ISO_CASE(thread_local_data_stays)
+{
+    want_kept("__thread char bytes[40000] = {[0 ... 39999] = 'x'};\n"
+              "int check(void) { return bytes[39999]; }\n",
+              "", WITHOUT_DATA, 'x');
+}
+
+/* It would be read when the copy is loaded, however little of it is used. */
+ISO_CASE(very_much_data_stays)
+{
+    want_kept("char bytes[3 << 20] = {[0 ... (3 << 20) - 1] = 'x'};\n"
+              "int check(void) { return bytes[(3 << 20) - 1]; }\n",
+              "", WITHOUT_DATA, 'x');
+}
+
+/* What is bound when it is called first: the system's loader adds the load address to what is
+ * there. */
+ISO_CASE(tables_of_calls_stay)
+{
+    enum { CALLS = 2200 };
+    static char library[CALLS * 48], calls[CALLS * 48 + 200];
+    size_t n = 0, k = 0;
+
+    k += (size_t)snprintf(calls, sizeof calls, "int check(void)\n{\n    int n = 0;\n");
+    for (int i = 0; i < CALLS; i++) {
+        n += (size_t)snprintf(library + n, sizeof library - n, "int f%d(void) { return 1; }\n", i);
+        k += (size_t)snprintf(calls + k, sizeof calls - k, "    n += f%d();\n", i);
+    }
+    snprintf(calls + k, sizeof calls - k, "    return n;\n}\n");
+    iso_build(library, "libcalled.so", "-Wl,-soname,libcalled.so");
+    iso_write_text(in_tmp("calls.c"), calls);
+    want_kept("",
+              iso_text("-Wl,-z,lazy -Wl,-z,norelro -Wno-implicit-function-declaration '%s' "
+                       "-L'%s' -l:libcalled.so -Wl,-rpath,'%s'",
+                       in_tmp("calls.c"), iso_tmp, iso_tmp),
+              2 * WITHOUT_DATA, CALLS);
+}
+
+/* ---- once ---- */
+
+static struct exti_ctx *shared;
+static pthread_barrier_t start;
+
+static void *load_data(void *unused)
+{
+    (void)unused;
+    pthread_barrier_wait(&start);
+    return iso_load(shared, in_tmp("data.so"));
+}
+
+/* The data that a constructor has changed is not read again. */
+ISO_CASE(threads_that_load_a_copy_at_once_read_its_data_once)
+{
+    build("__attribute__((constructor)) static void begin(void) { change(); }\n", "");
+    for (int i = 0; i < 40; i++) {
+        struct exti_module *m[2];
+        pthread_t thread;
+        void *other;
+
+        shared = iso_open(NULL);
+        iso_api(shared);
+        want(pthread_barrier_init(&start, NULL, 2) == 0);
+        want(pthread_create(&thread, NULL, load_data, NULL) == 0);
+        m[0] = load_data(NULL);
+        want(pthread_join(thread, &other) == 0);
+        m[1] = other;
+        want(m[0] == m[1]);
+        want_int(call_int(m[0], "changes"), 6);
+        want_int(call_int(m[0], "is_right"), 1);
+        pthread_barrier_destroy(&start);
+        iso_close_ctx(shared);
+    }
+}
+
+/* A copy that is opened again while it is mapped goes on, as with the system's loader. */
+ISO_CASE(a_copy_that_has_stayed_mapped_keeps_its_data)
+{
+    static const char opener[] = "#include <dlfcn.h>\n"
+                                 "void *open_it(const char *path) { return dlopen(path, 2); }\n"
+                                 "int close_it(void *handle) { return dlclose(handle); }\n"
+                                 "int call_it(void *handle, const char *name)\n"
+                                 "{ return ((int (*)(void))dlsym(handle, name))(); }\n";
+    struct exti_ctx *ctx = iso_open("a");
+    void *(*open_it)(const char *);
+    int (*close_it)(void *), (*call_it)(void *, const char *);
+    struct exti_module *m;
+    const char *copy = NULL;
+    void *handle, *ours;
+
+    build("", "");
+    iso_build(opener, "opener.so", "");
+    m = iso_load(ctx, in_tmp("opener.so"));
+    *(void **)&open_it = iso_sym(m, "open_it");
+    *(void **)&close_it = iso_sym(m, "close_it");
+    *(void **)&call_it = iso_sym(m, "call_it");
+    handle = open_it(in_tmp("data.so"));
+    want(handle);
+    want_int(call_it(handle, "change"), 6);
+    want_exti(exti_copy(ctx, in_tmp("data.so"), &copy, NULL), 0, NULL);
+    ours = dlopen(copy, RTLD_NOW | RTLD_NOLOAD);
+    want(ours);
+    want_int(close_it(handle), 0);
+    handle = open_it(in_tmp("data.so"));
+    want(handle);
+    want_int(call_it(handle, "changes"), 6);
+    want_int(call_it(handle, "is_right"), 1);
+    want(dlclose(ours) == 0);
+    iso_close_ctx(ctx);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(data_comes_from_the_original),
+        cmocka_unit_test(little_data_of_a_large_library_comes_from_the_original),
+        cmocka_unit_test(full_copies_have_data_of_their_own),
+        cmocka_unit_test(data_with_addends_in_place_stays),
+        cmocka_unit_test(what_is_read_only_once_it_is_relocated_is_so_again),
+        cmocka_unit_test(thread_local_data_stays),
+        cmocka_unit_test(very_much_data_stays),
+        cmocka_unit_test(tables_of_calls_stay),
+        cmocka_unit_test(threads_that_load_a_copy_at_once_read_its_data_once),
+        cmocka_unit_test(a_copy_that_has_stayed_mapped_keeps_its_data),
+    };
+
+    return cmocka_run_group_tests_name("lean_data", tests, NULL, NULL);
+}
