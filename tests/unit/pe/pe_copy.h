@@ -67,7 +67,7 @@ static inline void copy_replace(struct copy_fixture *f, const char *from, const 
 
 static inline int plan_of(struct copy_fixture *f, struct exti_span file, struct exti_plan *plan)
 {
-    struct exti_request req = {&f->opts, &f->bind, f->bind.p != NULL};
+    struct exti_request req = {.opts = &f->opts, .bind = &f->bind, .bind_count = f->bind.p != NULL};
 
     exti__plan_init(plan, file.n * 4 + ((size_t)1 << 20));
     return exti__pe_plan(file, &req, plan, &f->err);
@@ -154,7 +154,8 @@ static inline int copy_finding(void *user, const struct exti_error *finding)
 static inline void copy_apply(struct copy_fixture *f)
 {
     const struct exti_span file = exti__span(f->toy.b, f->toy.n);
-    const struct exti_request req = {&f->opts, &f->bind, f->bind.p != NULL};
+    const struct exti_request req = {
+        .opts = &f->opts, .bind = &f->bind, .bind_count = f->bind.p != NULL};
 
     f->n = (size_t)exti__plan_size(&f->plan, file.n);
     f->bytes = calloc(1, f->n > file.n ? f->n : file.n);

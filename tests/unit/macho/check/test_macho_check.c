@@ -523,7 +523,7 @@ static void out_of_memory_is_reported(void **state)
         mtoy_put(&f->before, f->before.symbols, 4, f->before.strings_n);
         f->after.b[f->after.trie + 31] = 3;
         for (long n = 0; rc; n++) {
-            const struct exti_request req = {&opts, &bind, 1};
+            const struct exti_request req = {.opts = &opts, .bind = &bind, .bind_count = 1};
 
             exti__mem_fail_after(n);
             rc = check_spans(f, bytes_of(&f->before), bytes_of(&f->after), kind & 2 ? &req : NULL);

@@ -76,7 +76,7 @@ static struct copy *copy_of(struct test *t, struct exti_span before, const char 
                                          .flags = EXTI_RW_SYMBOLIC | EXTI_RW_CLEAR_UNIQUE,
                                          .bind_file = "p.dylib",
                                          .bind_name = bind_name};
-    k->req = (struct exti_request){&k->opts, &k->provider, 1};
+    k->req = (struct exti_request){.opts = &k->opts, .bind = &k->provider, .bind_count = 1};
     exti__plan_init(&plan, k->before.n * 8 + 0x100000);
     assert_ok(exti__macho_format.plan(k->before, &k->req, &plan, &k->f.err), &k->f.err);
     k->n = (size_t)exti__plan_size(&plan, k->before.n);
@@ -148,7 +148,7 @@ static void a_copy_with_other_edits_is_reported(void **state)
     macho_skip_without_tools();
     for (size_t i = 0; i < 2; i++) {
         k = make_copy(t, shapes[i], "/p1");
-        req = (struct exti_request){&o, &k->provider, 1};
+        req = (struct exti_request){.opts = &o, .bind = &k->provider, .bind_count = 1};
 
         o = k->opts;
         o.id = "/p3";

@@ -29,7 +29,8 @@ static bool has_finding(struct copy_fixture *f, struct exti_span before,
 
 static void assert_let_pass(struct copy_fixture *f, struct exti_span before)
 {
-    const struct exti_request req = {&f->opts, &f->bind, f->bind.p != NULL};
+    const struct exti_request req = {
+        .opts = &f->opts, .bind = &f->bind, .bind_count = f->bind.p != NULL};
 
     if (has_finding(f, before, &req, &f->plan) || has_finding(f, before, &req, NULL) ||
         has_finding(f, before, NULL, NULL))
@@ -39,7 +40,8 @@ static void assert_let_pass(struct copy_fixture *f, struct exti_span before)
 /* Changes one bit of every `step`th byte. */
 static void assert_each_byte_counts(struct copy_fixture *f, struct exti_span before, size_t step)
 {
-    const struct exti_request req = {&f->opts, &f->bind, f->bind.p != NULL};
+    const struct exti_request req = {
+        .opts = &f->opts, .bind = &f->bind, .bind_count = f->bind.p != NULL};
 
     for (size_t i = 0; i < f->n; i += step) {
         const uint8_t bit = (uint8_t)(1 << i % 8);
@@ -104,7 +106,7 @@ static void every_changed_byte_is_found(void **state)
 static void a_copy_with_other_edits_is_reported(void **state)
 {
     struct copy_fixture *f = *state;
-    const struct exti_request req = {&f->opts, NULL, 0};
+    const struct exti_request req = {.opts = &f->opts};
 
     for (size_t i = 0; i < ARRAY_SIZE(shapes); i++) {
         make_shape(f, &shapes[i]);
@@ -124,7 +126,7 @@ static void names_over_the_end_of_a_list_are_found(void **state)
 {
     static const char *const exports[] = {"PyInit_toy", NULL}; /* no forwarder, which is moved */
     struct copy_fixture *f = *state;
-    const struct exti_request req = {&f->opts, NULL, 0};
+    const struct exti_request req = {.opts = &f->opts};
     struct pe_toy *t = &f->toy;
     size_t delay;
 
@@ -145,7 +147,7 @@ static void symbols_of_the_bound_library_are_checked(void **state)
     static const char *const all[] = {"PyModule_Create2", "Py_BuildValue", NULL};
     static const char *const one[] = {"PyModule_Create2", NULL};
     struct copy_fixture *f = *state;
-    const struct exti_request req = {&f->opts, &f->bind, 1};
+    const struct exti_request req = {.opts = &f->opts, .bind = &f->bind, .bind_count = 1};
 
     pe_toy_make(&f->library, (struct pe_toy_opts){.exports = all, .id = "python311.dll"});
     f->bind = exti__span(f->library.b, f->library.n);

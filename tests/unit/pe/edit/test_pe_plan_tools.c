@@ -245,7 +245,7 @@ static void no_section_is_added_to_96(void **state)
     char longest[2][251], *source;
     struct exti_needed needed[] = {{"python311.dll", longest[0], 0}};
     struct exti_rewrite_opts opts = {.id = longest[1], .needed = needed, .needed_count = 1};
-    struct exti_request req = {&opts, NULL, 0};
+    struct exti_request req = {.opts = &opts};
     struct test *t = *state;
     struct exti_plan plan;
     size_t n = 0, size;
