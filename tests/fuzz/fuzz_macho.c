@@ -475,7 +475,8 @@ static void edit(struct exti_span file, const uint8_t *choice)
     const struct exti_rewrite_opts *opts = select_edits(choice, file);
     /* A file that is bound to itself stands for the context's libpython. */
     const struct exti_span bind = opts->bind_name ? python() : file;
-    const struct exti_request req = {opts, &bind, opts->bind_file ? 1 : 0};
+    const struct exti_request req = {
+        .opts = opts, .bind = &bind, .bind_count = opts->bind_file ? 1 : 0};
     struct exti_plan plan;
 
     exti__plan_init(&plan, file.n * 4 + ((size_t)1 << 20));

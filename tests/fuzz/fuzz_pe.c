@@ -325,7 +325,8 @@ static void use_plan(const struct exti_plan *plan, struct exti_span file,
 static void edit(struct exti_span file, const struct exti_rewrite_opts *opts, size_t spoil_at)
 {
     const struct exti_span bind = python();
-    const struct exti_request req = {opts, &bind, opts->bind_file ? 1 : 0};
+    const struct exti_request req = {
+        .opts = opts, .bind = &bind, .bind_count = opts->bind_file ? 1 : 0};
     struct exti_plan plan;
 
     exti__plan_init(&plan, file.n * 4 + ((size_t)1 << 20));

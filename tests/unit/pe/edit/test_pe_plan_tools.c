@@ -73,7 +73,7 @@ static void assert_checksum(struct test *t, const char *p, size_t n)
 static void rewrite_linked(struct test *t, const char *from, const char *to,
                            const struct exti_rewrite_opts *opts)
 {
-    const struct exti_request req = {opts, NULL, 0};
+    const struct exti_request req = {.opts = opts};
     struct exti_plan plan;
     size_t size, n;
     char *bytes = test_read(t, test_path(t, from), &size), *copy;
