@@ -93,6 +93,28 @@ ssize_t pread(int fd, void *p, size_t n, off_t at)
     return syscall(SYS_pread64, fd, p, n, at);
 }
 
+/* What the calls above become in fortified code. */
+int __open_2(const char *path, int flags);
+ssize_t __read_chk(int fd, void *p, size_t n, size_t room);
+ssize_t __pread_chk(int fd, void *p, size_t n, off_t at, size_t room);
+
+int __open_2(const char *path, int flags)
+{
+    return open(path, flags, 0);
+}
+
+ssize_t __read_chk(int fd, void *p, size_t n, size_t room)
+{
+    (void)room;
+    return read(fd, p, n);
+}
+
+ssize_t __pread_chk(int fd, void *p, size_t n, off_t at, size_t room)
+{
+    (void)room;
+    return pread(fd, p, n, at);
+}
+
 ssize_t write(int fd, const void *p, size_t n)
 {
     if (strikes(WRITE)) {

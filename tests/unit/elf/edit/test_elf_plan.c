@@ -261,8 +261,14 @@ static void programs_are_refused(void **state)
 {
     static const struct exti_rewrite_opts opts = {OPTS, .id = "x"};
     struct test *t = *state;
-    char *path = build(t, "main", "int main(void) { return 0; }", "-fPIE -pie -Wl,-no-undefined");
+    char *path = test_path(t, "main");
 
+    test_must_run(t, "sh", "-c",
+                  test_format(t,
+                              "echo 'int main(void) { return 0; }' | ${CC:-cc} -fPIE -pie -x c -o "
+                              "'%s' -",
+                              path),
+                  NULL);
     assert_refused(t, path, &opts, EXTI_E_UNSUPPORTED, "program");
 }
 
