@@ -14,10 +14,11 @@
 
 #include <cmocka.h>
 
-/* cmocka 2 warns of the name that cmocka 1 has. */
-#ifdef assert_uint_in_range
+/* cmocka 2 warns of the name that cmocka 1 has, and its assert_uint_in_range casts to a signed
+ * type. */
+#ifdef assert_int_in_range
 #undef assert_in_range
-#define assert_in_range assert_uint_in_range
+#define assert_in_range assert_int_in_range
 #endif
 
 #include <limits.h>
