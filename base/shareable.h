@@ -19,6 +19,7 @@ struct exti_shareable {
     size_t own[EXTI_SHARED_MAX];
     struct exti_unread holes; /* bytes of the segments that no loader looks at */
     const char *none;         /* why there are no segments; NULL: there are some */
+    bool early;               /* loaders call functions of the file while they bind references */
 };
 
 /* Gives the holes in the segments that a sealed plan leaves as they are, and if there are some the

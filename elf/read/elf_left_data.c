@@ -66,16 +66,22 @@ static void keep(struct search *s, uint64_t at, uint64_t size)
 
 /* ---- what loaders look at ---- */
 
-/* Relocations of calls are of other types: what is bound at the first call is read before, as glibc
- * adds the load address to it (elf_machine_lazy_rel). */
+/* What is bound at the first call is read before: glibc adds the load address to it
+ * (elf_machine_lazy_rel). */
+static bool is_word(const struct search *s, const struct elf_reloc *r)
+{
+    for (size_t i = 0; i < sizeof s->words->types / sizeof *s->words->types; i++)
+        if (s->words->types[i] == r->type)
+            return !r->plt;
+    return false;
+}
+
 static bool keep_place(void *user, const struct elf_reloc *r)
 {
     struct search *s = user;
 
-    for (size_t i = 0; i < sizeof s->words->types / sizeof *s->words->types; i++)
-        if (s->words->types[i] == r->type)
-            return true;
-    keep(s, r->place, 2 * (uint64_t)WORD);
+    if (!is_word(s, r))
+        keep(s, r->place, 2 * (uint64_t)WORD);
     return true;
 }
 
@@ -155,7 +161,7 @@ static const GElf_Phdr *find_segment(const struct elf_file *f)
     for (size_t i = 0; i < f->phnum; i++)
         if (f->phdr[i].p_type == PT_LOAD && (f->phdr[i].p_flags & PF_W))
             found = &f->phdr[i];
-    return found && (found->p_flags & PF_R) && found->p_filesz <= found->p_memsz &&
+    return found && found->p_flags == (PF_R | PF_W) && found->p_filesz <= found->p_memsz &&
                    (found->p_vaddr - found->p_offset) % BLOCK == 0
                ? found
                : NULL;

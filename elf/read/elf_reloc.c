@@ -66,8 +66,9 @@ static int read_table(const struct elf_file *f, const struct reloc_tags *tags,
     if (rc)
         return rc;
     for (size_t i = 0; *more && i < s.n / entry; i++) {
-        const struct elf_reloc r = read_reloc(f, s.p + i * entry);
+        struct elf_reloc r = read_reloc(f, s.p + i * entry);
 
+        r.plt = tags->at == DT_JMPREL;
         *more = each(user, &r);
     }
     return 0;

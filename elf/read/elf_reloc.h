@@ -8,6 +8,7 @@ struct elf_reloc {
     uint64_t place; /* an address */
     uint32_t type;
     uint64_t symbol; /* index in the dynamic symbol table */
+    bool plt;        /* of DT_JMPREL */
 };
 
 /* Calls `each` for all relocations of the tables that the dynamic section names until it returns

@@ -186,6 +186,7 @@ int exti__elf_shareable(const struct elf_file *f, bool text_relocations, struct 
     rc = has_resolvers(f, *type, &resolvers, err);
     if (rc)
         return rc;
+    out->early = resolvers;
     if (resolvers) {
         out->none = "loaders call functions of it to bind references (STT_GNU_IFUNC)";
         return 0;

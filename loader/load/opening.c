@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/path.h"
+#include "loader/load/early_code.h"
 #include "loader/load/initialise.h"
 #include "loader/load/interposed.h"
 #include "loader/load/patch_slots.h"
@@ -251,7 +252,7 @@ static int prepare_opening(struct exti_ctx *ctx, const char *source, struct exti
     for (size_t i = 1; i < o->set.count && !rc; i++)
         if (!o->places[i].m && !o->set.copies[i].symbolic)
             rc = exti__interposed_make_symbolic(ctx, o->set.copies[i].source, err);
-    return rc;
+    return rc ? rc : exti__early_code_needs_full(ctx, o, err);
 }
 
 static int ask_before_load(struct exti_ctx *ctx, const struct exti_opening *o,

@@ -115,7 +115,7 @@ struct exti_segment {
 /* The segment of a library, which has a handle, that has the byte at the file's offset `at`. */
 bool exti__loaded_segment(const struct exti_loaded *lib, uint64_t at, struct exti_segment *out);
 
-/* The writable segment in which the byte would be if its file part was as long as it is in
+/* The last writable segment, if the byte would be in it if its file part was as long as it is in
  * memory. */
 bool exti__loaded_variables(const struct exti_loaded *lib, uint64_t at, struct exti_segment *out);
 

@@ -133,11 +133,12 @@ static int map_segments(const struct exti_loaded *lib, const struct original *o,
 
         if (has_part(&s, part))
             continue;
-        if (!exti__loaded_segment(lib, part->at, &s)) {
+        /* Data: original_data_elf.h.  Another process may have made a full copy, which has it. */
+        if (!exti__loaded_segment(lib, part->at, &s) || (s.protection & PROT_WRITE)) {
             s.size = 0;
-            continue; /* data: original_data_elf.h */
+            continue;
         }
-        if (!has_part(&s, part) || (s.protection & PROT_WRITE))
+        if (!has_part(&s, part))
             return exti__fail(err, EXTI_E_CHECK, part->at,
                               "has no read-only segment there, as its manifest says");
         for (last = s; exti__loaded_next_segment(lib, &last, &next) && can_join(lib, o, &s, &next);

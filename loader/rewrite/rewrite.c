@@ -195,7 +195,7 @@ static int make_copy(const struct exti_mapping *source, const struct exti_sharea
 }
 
 static int rewrite_once(const char *src, const struct exti_image *im, const char *dst,
-                        struct exti_request *req, bool lean, struct exti_rewritten *out,
+                        struct exti_request *req, enum exti_lean lean, struct exti_rewritten *out,
                         struct exti_error *err)
 {
     struct exti_rewritten r = {.path = src};
@@ -210,8 +210,9 @@ static int rewrite_once(const char *src, const struct exti_image *im, const char
     if (rc)
         return rc;
     exti__plan_init(&plan, source->n * PLAN_GROWTH + PLAN_SLACK);
-    req->lean = im && lean;
-    rc = make_copy(source, req->lean ? &im->shareable : NULL, dst, req, &plan, &r, err);
+    req->lean = im && lean == EXTI_LEAN;
+    rc = make_copy(source, im && lean != EXTI_FULL ? &im->shareable : NULL, dst, req, &plan, &r,
+                   err);
     if (!rc)
         rc = check_unchanged(src, &r.id, err);
     exti__plan_free(&plan);
@@ -225,8 +226,8 @@ static int rewrite_once(const char *src, const struct exti_image *im, const char
 }
 
 int exti__rewrite_image(const char *src, const struct exti_image *im, const char *dst,
-                        const struct exti_rewrite_opts *opts, bool lean, struct exti_rewritten *out,
-                        struct exti_error *err)
+                        const struct exti_rewrite_opts *opts, enum exti_lean lean,
+                        struct exti_rewritten *out, struct exti_error *err)
 {
     struct exti_bind_set bind;
     struct exti_request req = {.opts = opts};
@@ -368,7 +369,7 @@ static int rewrite_file(const char *src, const char *dst, const struct exti_rewr
                         struct exti_error *err)
 {
     struct exti_rewritten r;
-    int rc = exti__rewrite_image(src, NULL, dst, opts, false, &r, err);
+    int rc = exti__rewrite_image(src, NULL, dst, opts, EXTI_FULL, &r, err);
 
     if (rc)
         return rc;

@@ -8,6 +8,10 @@
 #include "base/os/fs_map.h"
 #include "base/os/fs_replace.h"
 
+/* What a copy may leave out: nothing; code and constants, as copies of earlier versions do; or all
+ * that its loader can take from the original. */
+enum exti_lean { EXTI_FULL, EXTI_LEAN_WITH_DATA, EXTI_LEAN };
+
 /* A finished copy without its name. */
 struct exti_rewritten {
     struct exti_mapping source; /* empty if an image was given */
@@ -21,11 +25,10 @@ struct exti_rewritten {
 
 /* Makes a copy of `src` that may get the name `dst`, and checks its bytes and structure against the
  * original.  With `dst` NULL it stays in memory.  `im`, NULL or exti__inspect's image of `src`,
- * saves reading the file again; it must outlive the result.  `lean`, which needs an image: the copy
- * leaves out what its loader can map from the original, if there is such. */
+ * saves reading the file again; it must outlive the result.  A lean copy needs an image. */
 int exti__rewrite_image(const char *src, const struct exti_image *im, const char *dst,
-                        const struct exti_rewrite_opts *opts, bool lean, struct exti_rewritten *out,
-                        struct exti_error *err);
+                        const struct exti_rewrite_opts *opts, enum exti_lean lean,
+                        struct exti_rewritten *out, struct exti_error *err);
 /* Replaces `dst` by the copy atomically; others may read it only if they may read the source. */
 int exti__rewritten_write(struct exti_rewritten *r, const char *dst, bool sync,
                           struct exti_error *err);

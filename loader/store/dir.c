@@ -165,7 +165,22 @@ static void report_fault(struct dir_check *c, const char *file, int code, uint64
         c->stop = c->report(c->user, &finding);
 }
 
-/* Compares the copy with one made again in memory. */
+/* Makes a copy like the entry's again, in memory. */
+static int make_again(const struct exti_entry *e, const struct exti_image *im,
+                      const struct exti_edits *edits, struct exti_rewritten *out,
+                      struct exti_error *err)
+{
+    const bool lean = e->left_out.count > 0;
+    int rc = exti__rewrite_image(e->source, im, NULL, &edits->opts, lean ? EXTI_LEAN : EXTI_FULL,
+                                 out, err);
+
+    if (rc || !lean || exti__parts_same(&out->left_out, &e->left_out))
+        return rc;
+    exti__rewritten_free(out);
+    return exti__rewrite_image(e->source, im, NULL, &edits->opts, EXTI_LEAN_WITH_DATA, out, err);
+}
+
+/* Compares the copy with one made again. */
 static int compare_copy(struct dir_check *c, size_t i, const struct exti_image *im,
                         const struct exti_edits *edits, struct exti_error *err)
 {
@@ -173,8 +188,7 @@ static int compare_copy(struct dir_check *c, size_t i, const struct exti_image *
     struct exti_rewritten right;
     uint64_t differs = EXTI_NO_OFFSET;
     const struct exti_entry *e = entry_of_copy(c->dir, i);
-    int rc =
-        exti__rewrite_image(e->source, im, NULL, &edits->opts, e->left_out.count > 0, &right, err);
+    int rc = make_again(e, im, edits, &right, err);
 
     if (rc)
         return rc;

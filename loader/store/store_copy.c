@@ -32,7 +32,9 @@ static int copy_locked(struct exti_store *s, const char *source, bool symbolic,
     return rc;
 }
 
-int exti__store_make_symbolic(struct exti_store *s, const char *source, struct exti_error *err)
+/* Makes a copy that is there again: to be symbolic, or else full. */
+static int make_again(struct exti_store *s, const char *source, bool symbolic,
+                      struct exti_error *err)
 {
     const struct exti_entry *e;
     struct exti_lock lock;
@@ -43,13 +45,14 @@ int exti__store_make_symbolic(struct exti_store *s, const char *source, struct e
     if (!rc) {
         rc = exti__store_reload(s, err);
         e = rc ? NULL : exti__manifest_find(&s->manifest, source);
-        if (e && !e->symbolic) {
+        if (e && (symbolic ? !e->symbolic : e->left_out.count > 0)) {
             rc = exti__store_make(
                 s,
                 &(struct exti_copy_request){.source = source,
                                             .first = exti__store_first_user(s, source),
                                             .root = e->takes_api,
-                                            .symbolic = true},
+                                            .symbolic = symbolic,
+                                            .full = !symbolic},
                 err);
             rc = exti__store_save_made(s, rc, err);
         }
@@ -57,6 +60,16 @@ int exti__store_make_symbolic(struct exti_store *s, const char *source, struct e
     }
     pthread_mutex_unlock(&s->lock);
     return rc;
+}
+
+int exti__store_make_symbolic(struct exti_store *s, const char *source, struct exti_error *err)
+{
+    return make_again(s, source, true, err);
+}
+
+int exti__store_make_full(struct exti_store *s, const char *source, struct exti_error *err)
+{
+    return make_again(s, source, false, err);
 }
 
 int exti__store_copy(struct exti_store *s, const char *original, bool symbolic, const char **copy,

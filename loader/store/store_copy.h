@@ -15,6 +15,10 @@ int exti__store_copy(struct exti_store *s, const char *original, bool symbolic, 
  * first, unless it does so already. */
 int exti__store_make_symbolic(struct exti_store *s, const char *source, struct exti_error *err);
 
+/* Makes the copy of `source`, which some file needs, anew so that it leaves out nothing, unless it
+ * does so already. */
+int exti__store_make_full(struct exti_store *s, const char *source, struct exti_error *err);
+
 /* exti__store_copy of many files, not symbolic, by several threads; see exti_copy_many. */
 int exti__store_copy_many(struct exti_store *s, const char *const *originals, size_t count,
                           const struct exti_copy_opts *opts, struct exti_error *err);

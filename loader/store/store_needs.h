@@ -10,6 +10,7 @@ struct exti_copy_request {
     const char *first;  /* the file that needs it, or `source`; see exti__store_node */
     bool root;          /* asked for, not only needed by another */
     bool symbolic;      /* binds to its own symbols first */
+    bool full;          /* not lean, even if others are */
 };
 
 /* Sets the entry's needs and takes_api.  The mutex is held. */

@@ -29,10 +29,11 @@ int exti__store_write(const struct exti_store *s, const struct exti_image *im,
                       struct exti_entry *e, struct exti_error *err)
 {
     char *path = exti__path_join(s->dir, e->copy);
-    const bool lean = s->lean && exti__can_map_code(e->source);
+    const bool full = !s->lean || (request && request->full) || !exti__can_map_code(e->source);
     struct exti_rewritten r;
     bool trusted;
-    int rc = path ? exti__rewrite_image(e->source, im, path, &edits->opts, lean, &r, err)
+    int rc = path ? exti__rewrite_image(e->source, im, path, &edits->opts,
+                                        full ? EXTI_FULL : EXTI_LEAN, &r, err)
                   : exti__fail_nomem(err);
 
     if (rc) {
@@ -45,7 +46,7 @@ int exti__store_write(const struct exti_store *s, const struct exti_image *im,
      * used again: see exti__store_copy_state. */
     else if (s->sync)
         rc = exti__copy_hash(r.copy.image.p, r.copy.size, &r.left_out, e->copy_hash, err);
-    if (!rc && request && edits->opts.id)
+    if (!rc && request && !request->full && edits->opts.id)
         exti__pattern_learn(s, request, edits->opts.id, e, &r);
     if (!rc && (s->sync || !is_written(s, &r, path)))
         rc = exti__rewritten_write(&r, path, s->sync, err);

@@ -130,6 +130,87 @@ ISO_CASE(full_copies_have_data_of_their_own)
     iso_close_ctx(ctx);
 }
 
+static void copy_full(void *unused)
+{
+    struct exti_ctx_opts opts = iso_opts(in_tmp("a"), NULL);
+    struct exti_error err = {0};
+    struct exti_ctx *ctx;
+    const char *copy;
+
+    (void)unused;
+    opts.flags = EXTI_CTX_FULL_COPIES | EXTI_CTX_COPY_ONLY | EXTI_CTX_FOR_LOADING;
+    ctx = iso_open_opts(&opts);
+    want_exti(exti_copy(ctx, in_tmp("data.so"), &copy, &err), 0, &err);
+    iso_close_ctx(ctx);
+}
+
+static int make_full(void *unused, struct exti_ctx *ctx, const char *original, const char *copy)
+{
+    (void)unused, (void)ctx, (void)copy;
+    if (strcmp(original, in_tmp("data.so")) == 0)
+        want(iso_join(iso_spawn(copy_full, NULL)));
+    return 0;
+}
+
+/* Another process, which is traced perhaps, makes the copy full when it is about to be loaded. */
+ISO_CASE(a_copy_that_has_become_full_has_its_data)
+{
+    const struct exti_hooks hooks = {.size = sizeof hooks, .before_load = make_full};
+    struct exti_ctx_opts opts = iso_opts(in_tmp("a"), NULL);
+    struct exti_module *m;
+    struct exti_ctx *ctx;
+
+    build("", "");
+    opts.hooks = &hooks;
+    ctx = iso_open_opts(&opts);
+    m = iso_load(ctx, in_tmp("data.so"));
+    want(left_out_of(m) < WITHOUT_DATA / 2);
+    want_int(call_int(m, "is_right"), 1);
+    iso_close_ctx(ctx);
+}
+
+/* Makes the copy as an earlier version made it: with its data. */
+static const char add_data[] =
+    "import json, struct, sys\n"
+    "folder, source = sys.argv[1:]\n"
+    "m = json.load(open(folder + '/manifest.json'))\n"
+    "entry, = [e for e in m['copies'] if e['source'] == source]\n"
+    "at, n = entry['left_out'].pop()\n"
+    "m['extisolate'] = 3\n"
+    "with open(source, 'rb') as s, open(folder + '/' + entry['copy'], 'r+b') as c:\n"
+    "    for f, is_copy in (s, False), (c, True):\n"
+    "        f.seek(0x20)\n"
+    "        headers, = struct.unpack('<Q', f.read(8))\n"
+    "        f.seek(0x38)\n"
+    "        for i in range(struct.unpack('<H', f.read(2))[0]):\n"
+    "            f.seek(headers + i * 56)\n"
+    "            kind, access, offset = struct.unpack('<IIQ', f.read(16))\n"
+    "            if (kind, access) == (1, 6) and is_copy:\n"
+    "                f.seek(headers + i * 56 + 32)\n"
+    "                f.write(struct.pack('<Q', at + n - offset))\n"
+    "    s.seek(at)\n"
+    "    c.seek(at)\n"
+    "    c.write(s.read(n))\n"
+    "json.dump(m, open(folder + '/manifest.json', 'w'))\n";
+
+ISO_CASE(copies_of_earlier_versions_are_sound)
+{
+    struct exti_ctx_opts opts = iso_opts(in_tmp("a"), NULL);
+    struct exti_ctx *ctx;
+    const char *copy;
+
+    build("", "");
+    opts.flags = EXTI_CTX_COPY_ONLY | EXTI_CTX_FOR_LOADING;
+    ctx = iso_open_opts(&opts);
+    want_exti(exti_copy(ctx, in_tmp("data.so"), &copy, NULL), 0, NULL);
+    want(left_out(copy) > WITH_DATA);
+    iso_close_ctx(ctx);
+    iso_write_text(in_tmp("add.py"), add_data);
+    want(system(iso_text("/usr/bin/python3 '%s' '%s' '%s'", in_tmp("add.py"), in_tmp("a"),
+                         in_tmp("data.so"))) == 0);
+    iso_dir_clean(in_tmp("a"));
+}
+
 /* ---- data that stays in the copy ---- */
 
 /* `most`: of what is left out of code and constants. */
@@ -191,6 +272,90 @@ ISO_CASE(tables_of_calls_stay)
                        "-L'%s' -l:libcalled.so -Wl,-rpath,'%s'",
                        in_tmp("calls.c"), iso_tmp, iso_tmp),
               2 * WITHOUT_DATA, CALLS);
+}
+
+/* The system's loader calls the resolver before anything is read. */
+ISO_CASE(data_that_a_resolver_looks_at_stays)
+{
+    static const char resolved[] =
+        "extern int level;\n"
+        "static int fast(void) { return 1; }\n"
+        "static int slow(void) { return 2; }\n"
+        "static int (*choose(void))(void) { return level == 3 ? fast : slow; }\n"
+        "int chosen(void) __attribute__((ifunc(\"choose\")));\n"
+        "int check(void) { return chosen(); }\n";
+    struct exti_ctx *ctx = iso_open("a");
+    struct exti_module *m;
+
+    iso_build(iso_text("%schar bytes[40000] = {1}; int level = 3;\n", large), "liblevel.so",
+              SEPARATE "-Wl,-soname,liblevel.so");
+    iso_build(resolved, "resolved.so",
+              iso_text("-L'%s' -l:liblevel.so -Wl,-rpath,'%s'", iso_tmp, iso_tmp));
+    m = iso_load(ctx, in_tmp("resolved.so"));
+    want_int(call_int(m, "check"), 1);
+    iso_dir_clean(exti_ctx_dir(ctx));
+    iso_close_ctx(ctx);
+}
+
+/* ---- segments ---- */
+
+/* Loads a library that a linker script lays out. */
+static void want_laid_out(const char *source, const char *script, int result)
+{
+    struct exti_ctx *ctx = iso_open("a");
+    struct exti_module *m;
+
+    iso_write_text(in_tmp("layout.ld"), script);
+    iso_build(iso_text("%s%s", large, source), "laid.so",
+              iso_text("-Wl,-T,'%s' -Wl,--no-eh-frame-hdr -nostartfiles", in_tmp("layout.ld")));
+    m = iso_load(ctx, in_tmp("laid.so"));
+    want_int(call_int(m, "check"), result);
+    iso_prove_clean(ctx, 2);
+    iso_dir_clean(exti_ctx_dir(ctx));
+    iso_close_ctx(ctx);
+}
+
+#define LAYOUT(segments, sections)                                                                 \
+    "PHDRS { a PT_LOAD FILEHDR PHDRS FLAGS(4); b PT_LOAD FLAGS(5); c PT_LOAD FLAGS(4);\n" segments \
+    " dyn PT_DYNAMIC FLAGS(6); }\n"                                                                \
+    "SECTIONS { . = SIZEOF_HEADERS;\n"                                                             \
+    ".hash : { *(.gnu.hash .hash) } :a .dynsym : { *(.dynsym) } .dynstr : { *(.dynstr) }\n"        \
+    ".gnu.version : { *(.gnu.version*) } .rela.dyn : { *(.rela.dyn .rela.*) }\n"                   \
+    ". = ALIGN(0x10000); .text : { *(.text .text.*) } :b .plt : { *(.plt .plt.*) }\n"              \
+    ". = ALIGN(0x10000); .rodata : { *(.rodata .rodata.*) *(.eh_frame) } :c\n" sections            \
+    "/DISCARD/ : { *(.note.* .comment) } }\n"
+
+/* What the first of two writable segments has in memory alone could be the second's file part, by
+ * its offsets. */
+ISO_CASE(data_goes_to_the_segment_that_lacks_it)
+{
+    want_laid_out("char zeros[80000];\n"
+                  "__attribute__((section(\".late\"))) char late[30000] = {[0 ... 29999] = 'x'};\n"
+                  "int check(void)\n"
+                  "{\n"
+                  "    for (int i = 0; i < 80000; i++) if (zeros[i]) return 0;\n"
+                  "    for (int i = 0; i < 30000; i++) if (late[i] != 'x') return 0;\n"
+                  "    return 1;\n"
+                  "}\n",
+                  LAYOUT("d PT_LOAD FLAGS(6); e PT_LOAD FLAGS(6);",
+                         ". = ALIGN(0x10000); .dynamic : { *(.dynamic) } :d :dyn\n"
+                         ".got : { *(.got .got.plt) } :d .data : { *(.data .data.*) }\n"
+                         ".bss : { *(.bss) }\n"
+                         ". = ALIGN(0x10000); .late : { *(.late) } :e\n"),
+                  1);
+}
+
+/* Its pages would be mapped without the right to execute them. */
+ISO_CASE(executable_data_stays)
+{
+    want_laid_out("char many[200000] = {1};\n"
+                  "__attribute__((section(\".code\"))) int check(void) { return 7; }\n"
+                  "__attribute__((section(\".after\"))) char after[9000] = {1};\n",
+                  LAYOUT("d PT_LOAD FLAGS(7);",
+                         ". = ALIGN(0x10000); .dynamic : { *(.dynamic) } :d :dyn\n"
+                         ".got : { *(.got .got.plt) } :d .data : { *(.data) *(.code) *(.after) }\n"
+                         ".bss : { *(.bss) }\n"),
+                  7);
 }
 
 /* ---- once ---- */
@@ -271,11 +436,16 @@ int main(void)
         cmocka_unit_test(data_comes_from_the_original),
         cmocka_unit_test(little_data_of_a_large_library_comes_from_the_original),
         cmocka_unit_test(full_copies_have_data_of_their_own),
+        cmocka_unit_test(a_copy_that_has_become_full_has_its_data),
+        cmocka_unit_test(copies_of_earlier_versions_are_sound),
         cmocka_unit_test(data_with_addends_in_place_stays),
         cmocka_unit_test(what_is_read_only_once_it_is_relocated_is_so_again),
         cmocka_unit_test(thread_local_data_stays),
         cmocka_unit_test(very_much_data_stays),
         cmocka_unit_test(tables_of_calls_stay),
+        cmocka_unit_test(data_that_a_resolver_looks_at_stays),
+        cmocka_unit_test(data_goes_to_the_segment_that_lacks_it),
+        cmocka_unit_test(executable_data_stays),
         cmocka_unit_test(threads_that_load_a_copy_at_once_read_its_data_once),
         cmocka_unit_test(a_copy_that_has_stayed_mapped_keeps_its_data),
     };
