@@ -317,7 +317,7 @@ static void want_laid_out(const char *source, const char *script, int result)
 
 #define LAYOUT(segments, sections)                                                                 \
     "PHDRS { a PT_LOAD FILEHDR PHDRS FLAGS(4); b PT_LOAD FLAGS(5); c PT_LOAD FLAGS(4);\n" segments \
-    " dyn PT_DYNAMIC FLAGS(6); }\n"                                                                \
+    " dyn PT_DYNAMIC FLAGS(6); stack PT_GNU_STACK FLAGS(6); }\n"                                   \
     "SECTIONS { . = SIZEOF_HEADERS;\n"                                                             \
     ".hash : { *(.gnu.hash .hash) } :a .dynsym : { *(.dynsym) } .dynstr : { *(.dynstr) }\n"        \
     ".gnu.version : { *(.gnu.version*) } .rela.dyn : { *(.rela.dyn .rela.*) }\n"                   \
