@@ -80,19 +80,45 @@ static handler interposed_sysv_signal(int sig, handler h)
     return s ? set_handler(s, sig, h, (int)(SA_RESETHAND | SA_NODEFER)) : sysv_signal(sig, h);
 }
 
+static int change_action(struct exti_signals *s, int sig, const struct sigaction *act,
+                         struct sigaction *old)
+{
+    return s ? set_errno(exti__signal_set(s, sig, act, old)) : sigaction(sig, act, old);
+}
+
 static int interposed_siginterrupt(int sig, int interrupts)
 {
     struct exti_signals *s = is_contexts(sig) ? signals_of(CALL) : NULL;
     struct sigaction act;
 
-    if (!s) {
-        if (sigaction(sig, NULL, &act))
-            return -1;
-    } else if (exti__signal_set(s, sig, NULL, &act)) {
+    if (change_action(s, sig, NULL, &act))
         return -1;
-    }
     act.sa_flags = interrupts ? act.sa_flags & ~SA_RESTART : act.sa_flags | SA_RESTART;
-    return s ? set_errno(exti__signal_set(s, sig, &act, NULL)) : sigaction(sig, &act, NULL);
+    return change_action(s, sig, &act, NULL);
+}
+
+/* XSI: sets the action and lets the thread take the signal, or with SIG_HOLD has it held back. */
+static handler interposed_sigset(int sig, handler h)
+{
+    struct exti_signals *s = is_contexts(sig) ? signals_of(CALL) : NULL;
+    struct sigaction act = {.sa_handler = h}, old;
+    const bool holds = h == SIG_HOLD;
+    sigset_t set, held;
+
+    if (change_action(s, sig, holds ? NULL : &act, &old))
+        return SIG_ERR;
+    sigemptyset(&set);
+    sigaddset(&set, sig);
+    pthread_sigmask(holds ? SIG_BLOCK : SIG_UNBLOCK, &set, &held);
+    return sigismember(&held, sig) ? SIG_HOLD : old.sa_handler;
+}
+
+static int interposed_sigignore(int sig)
+{
+    struct exti_signals *s = is_contexts(sig) ? signals_of(CALL) : NULL;
+    const struct sigaction act = {.sa_handler = SIG_IGN};
+
+    return change_action(s, sig, &act, NULL);
 }
 
 /* ---- sending ---- */
@@ -300,6 +326,8 @@ void *exti__signal_call(const char *symbol)
         {"sysv_signal", sysv_signal ? EXTI_ADDRESS(interposed_sysv_signal) : NULL},
         {"__sysv_signal", sysv_signal ? EXTI_ADDRESS(interposed_sysv_signal) : NULL},
         {"siginterrupt", EXTI_ADDRESS(interposed_siginterrupt)},
+        {"sigset", EXTI_ADDRESS(interposed_sigset)},
+        {"sigignore", EXTI_ADDRESS(interposed_sigignore)},
         {"raise", EXTI_ADDRESS(interposed_raise)},
         {"gsignal", EXTI_ADDRESS(interposed_raise)},
         {"kill", EXTI_ADDRESS(interposed_kill)},
