@@ -21,7 +21,7 @@ static int patch_reference(void *user, const struct exti_reference *ref)
     if (ref->defined_here || ref->kind != EXTI_REF_ADDRESS || ref->addend)
         return 0;
     to = replacement_of(w->m, ref->name);
-    if (!to || *ref->slot == (uintptr_t)to)
+    if (!to || exti__slot_value(ref) == (uintptr_t)to)
         return 0;
     return !exti__slot_write(w, ref->slot, (uintptr_t)to);
 }

@@ -62,7 +62,7 @@ static bool must_stay_inside(const struct prover *p, const struct exti_reference
 
 static bool stays_inside(const struct prover *p, const struct exti_reference *ref)
 {
-    uintptr_t value = *ref->slot - ref->addend;
+    uintptr_t value = exti__slot_value(ref) - ref->addend;
     void *address;
 
     switch (ref->kind) {
@@ -91,7 +91,7 @@ static void name_capturer(const struct exti_reference *ref, const struct exti_re
         return;
     }
     if (ref->kind == EXTI_REF_ADDRESS)
-        exti__address_file(*ref->slot - ref->addend, out, cap);
+        exti__address_file(exti__slot_value(ref) - ref->addend, out, cap);
     if (!out[0])
         snprintf(out, cap, "%s",
                  ref->kind == EXTI_REF_ADDRESS ? "memory that belongs to no library"
@@ -156,7 +156,7 @@ static int add_cure(struct prover *p, const struct exti_ref_cure *cure)
  * end, or into the API's copy, as most do. */
 static bool stays_in_copies(const struct prover *p, const struct exti_reference *ref)
 {
-    const uintptr_t value = *ref->slot - ref->addend;
+    const uintptr_t value = exti__slot_value(ref) - ref->addend;
 
     if (ref->kind == EXTI_REF_ADDRESS)
         return (value >= p->layout.lo && value <= p->layout.hi) ||
@@ -221,7 +221,7 @@ static int follow_by_target(struct prover *p, const struct exti_reference *ref)
         return follow_shared(p, ref, target);
     p->proof.references++;
     if (target->kind == EXTI_TARGET_CONTEXT ||
-        (ref->kind == EXTI_REF_ADDRESS && in_context(p, *ref->slot - ref->addend)))
+        (ref->kind == EXTI_REF_ADDRESS && in_context(p, exti__slot_value(ref) - ref->addend)))
         return 0;
     rc = exti__ref_target_counterpart(target, p->lib, ref, &cure, p->err);
     if (rc)
@@ -235,7 +235,7 @@ static bool is_unbound(const struct exti_reference *ref)
 {
     if (ref->system || !ref->weak)
         return ref->system;
-    return ref->kind == EXTI_REF_TLS_DESCRIPTOR ? !exti__tls_variable(ref) : !*ref->slot;
+    return ref->kind == EXTI_REF_TLS_DESCRIPTOR ? !exti__tls_variable(ref) : !exti__slot_value(ref);
 }
 
 static int follow_reference(void *user, const struct exti_reference *slot_ref)

@@ -88,7 +88,7 @@ static int add_target(struct exti_ref_targets *o, const struct exti_ref_target *
  * for some targets does it matter. */
 static bool is_bound(const struct exti_ref_target *w, const struct exti_reference *ref)
 {
-    const uintptr_t address = *ref->slot - ref->addend;
+    const uintptr_t address = exti__slot_value(ref) - ref->addend;
 
     return w->kind == EXTI_TARGET_SHARED || w->kind == EXTI_TARGET_CONTEXT || !ref->in_data ||
            exti__loaded_has(&w->lib, ref->name, address) ||
@@ -100,7 +100,7 @@ int exti__ref_target_find(struct exti_ref_targets *o, const struct exti_referenc
 {
     struct exti_ref_target w = {.kind = EXTI_TARGET_SHARED};
     struct exti_ref_target *found = NULL;
-    uintptr_t address = *ref->slot - ref->addend;
+    uintptr_t address = exti__slot_value(ref) - ref->addend;
     size_t at;
     int rc = 0;
 
@@ -159,9 +159,9 @@ int exti__ref_target_counterpart(const struct exti_ref_target *w, const struct e
         return 0;
     if (ref->kind != EXTI_REF_ADDRESS)
         return lead_into(&w->copy.lib, ref, out, err);
-    set_address(
-        out, ref,
-        exti__loaded_counterpart(&w->lib, &w->copy.lib, ref->name, *ref->slot - ref->addend));
+    set_address(out, ref,
+                exti__loaded_counterpart(&w->lib, &w->copy.lib, ref->name,
+                                         exti__slot_value(ref) - ref->addend));
     return 0;
 }
 
@@ -220,8 +220,8 @@ static bool is_had_by(const struct exti_ref_target *w, const struct exti_referen
         exti__is_allocation_function(ref->name))
         return false;
     return ref->kind != EXTI_REF_ADDRESS ||
-           exti__loaded_has(&w->lib, ref->name, *ref->slot - ref->addend) ||
-           exti__address_is_symbol(*ref->slot - ref->addend, ref->name);
+           exti__loaded_has(&w->lib, ref->name, exti__slot_value(ref) - ref->addend) ||
+           exti__address_is_symbol(exti__slot_value(ref) - ref->addend, ref->name);
 }
 
 /* Whether a symbol that `w` has is nevertheless that of the shared library which defines it: a
@@ -230,7 +230,7 @@ static bool is_librarys_own(const struct exti_ref_target *w, const struct exti_r
 {
     return !exti__loaded_defines(&w->lib, ref->name) ||
            (ref->kind == EXTI_REF_ADDRESS && !*w->lib.path &&
-            exti__program_has_copied(&w->lib, *ref->slot - ref->addend));
+            exti__program_has_copied(&w->lib, exti__slot_value(ref) - ref->addend));
 }
 
 int exti__ref_target_meant(struct exti_ref_target *w, const struct exti_ctx *ctx,

@@ -3,6 +3,7 @@
 #include "loader/load/slot_writer.h"
 
 #include <errno.h>
+#include <string.h>
 #include <sys/mman.h>
 
 #include "base/error.h"
@@ -27,7 +28,7 @@ bool exti__slot_write(struct exti_slot_writer *w, uintptr_t *slot, uintptr_t val
             return false;
         w->unprotected = true;
     }
-    *slot = value;
+    memcpy(slot, &value, sizeof value); /* it may lie at any address */
     return true;
 }
 

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <extisolate.h>
 
@@ -63,13 +64,21 @@ struct exti_reference {
     const char *name;
     const void *symbol; /* ELF: its entry in the symbol table */
     enum exti_reference_kind kind;
-    uintptr_t *slot;
+    uintptr_t *slot; /* in packed structures it may lie at any address: exti__slot_value */
     uintptr_t addend;
     bool weak, defined_here;
     bool unique;  /* defined here, but one for the whole process */
     bool system;  /* from one of the system's own libraries, by that library's name (PE) */
     bool in_data; /* an initialised variable, which the program may have changed since */
 };
+
+static inline uintptr_t exti__slot_value(const struct exti_reference *ref)
+{
+    uintptr_t value;
+
+    memcpy(&value, ref->slot, sizeof value);
+    return value;
+}
 
 /* Calls `each` for every reference by name, until it returns non-zero. */
 int exti__loaded_references(const struct exti_loaded *lib,

@@ -38,11 +38,11 @@ void *exti__tls_variable(const struct exti_reference *ref)
 {
     switch (ref->kind) {
     case EXTI_REF_TLS_MODULE:
-        return *ref->slot ? __tls_get_addr(ref->slot) : NULL;
+        return exti__slot_value(ref) ? __tls_get_addr(ref->slot) : NULL;
     case EXTI_REF_TLS_DESCRIPTOR:
         return (void *)(thread_pointer() + exti__tls_descriptor_call(ref->slot) - ref->addend);
     default:
-        return (void *)(thread_pointer() + *ref->slot - ref->addend);
+        return (void *)(thread_pointer() + exti__slot_value(ref) - ref->addend);
     }
 }
 
@@ -115,7 +115,7 @@ static int find_owner_of(const struct exti_reference *ref, struct exti_loaded *o
 {
     const bool by_module = ref->kind == EXTI_REF_TLS_MODULE;
 
-    return find_owner(ref->name, by_module ? *ref->slot : 0,
+    return find_owner(ref->name, by_module ? exti__slot_value(ref) : 0,
                       by_module ? NULL : exti__tls_variable(ref), out, err);
 }
 

@@ -35,7 +35,8 @@ static int reference_into_found(void *user, const struct exti_reference *ref)
 {
     struct mapped_search *s = user;
 
-    if (ref->kind != EXTI_REF_ADDRESS || *ref->slot < s->layout.lo || *ref->slot >= s->layout.hi)
+    if (ref->kind != EXTI_REF_ADDRESS || exti__slot_value(ref) < s->layout.lo ||
+        exti__slot_value(ref) >= s->layout.hi)
         return 0;
     name_holder(s, ref->name);
     return 1;
