@@ -34,22 +34,19 @@ static bool is_new(const struct exti_ctx *ctx, const struct exti_opening *o, siz
     return !o->places[i].m && (i || ctx->api);
 }
 
-static int make_full(struct exti_ctx *ctx, struct exti_opening *o, struct exti_error *err)
+/* They are mapped all the same, which changes nothing in a full copy: another process may have made
+ * one lean again, or removed it from the manifest. */
+static int make_full(struct exti_ctx *ctx, const struct exti_opening *o, struct exti_error *err)
 {
     int rc = 0;
 
-    for (size_t i = 0; i < o->set.count && !rc; i++) {
-        struct exti_dependency *d = &o->set.copies[i];
-
-        if (!is_new(ctx, o, i) || !d->left_out.count)
-            continue;
-        rc = exti__store_make_full(&ctx->store, d->source, err);
-        d->left_out.count = 0;
-    }
+    for (size_t i = 0; i < o->set.count && !rc; i++)
+        if (is_new(ctx, o, i) && o->set.copies[i].left_out.count)
+            rc = exti__store_make_full(&ctx->store, o->set.copies[i].source, err);
     return rc;
 }
 
-int exti__early_code_needs_full(struct exti_ctx *ctx, struct exti_opening *o,
+int exti__early_code_needs_full(struct exti_ctx *ctx, const struct exti_opening *o,
                                 struct exti_error *err)
 {
     bool lean = false, early = false;

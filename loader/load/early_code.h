@@ -6,7 +6,7 @@
 
 /* Before the opening's copies are opened: if a new one has such functions, which may look at the
  * others, makes the others full that are new. */
-int exti__early_code_needs_full(struct exti_ctx *ctx, struct exti_opening *o,
+int exti__early_code_needs_full(struct exti_ctx *ctx, const struct exti_opening *o,
                                 struct exti_error *err);
 
 #endif
