@@ -79,18 +79,23 @@ def shared_by_itself(path):
     return bool(re.search(r"\bNODELETE\b|\bSTATIC_TLS\b", dynamic))
 
 
-def mapped(maps):
-    """The libraries and programs in them whose data is mapped.  Copies map the code of originals."""
-    files = set()
+def loaded(maps):
+    """The libraries and programs in them whose header and data are mapped.  Copies map code and long
+    data of their originals, but have headers of their own."""
+    headers, data = set(), set()
     for line in maps.splitlines():
         fields = line.split(None, 5)
-        if len(fields) == 6 and fields[5].startswith("/") and "w" in fields[1]:
-            files.add(fields[5])
-    return {f for f in files if ".so" in os.path.basename(f) or f == os.path.realpath(PROGRAM)}
+        if len(fields) == 6 and fields[5].startswith("/"):
+            if int(fields[2], 16) == 0:
+                headers.add(fields[5])
+            if "w" in fields[1]:
+                data.add(fields[5])
+    program = os.path.realpath(PROGRAM)
+    return {f for f in headers & data if ".so" in os.path.basename(f) or f == program}
 
 
 def originals(files, folder, program=PROGRAM):
-    """Those that are mapped from where they are installed, and should not be."""
+    """Those that are loaded from where they are installed, and should not be."""
     program = os.path.realpath(program)
     ours = needs(program) | {program}
     away = {os.path.realpath(f) for f in files if not f.startswith(folder)} - ours
@@ -195,7 +200,7 @@ def closed_faults(name, python, folder):
     for i in range(2):
         try:
             with open(os.path.join(sync, "maps.%d" % i)) as f:
-                files = mapped(f.read())
+                files = loaded(f.read())
         except OSError as e:
             faults.append("no maps: %s" % e)
             continue
@@ -221,7 +226,7 @@ def faults_of(name, mode, python, copies, folder):
     faults = proof_faults(text, count)
     try:
         with open(os.path.join(sync, "maps")) as f:
-            files = mapped(f.read())
+            files = loaded(f.read())
     except OSError as e:
         return faults + ["no maps: %s" % e]
     for i in range(count):

@@ -78,8 +78,8 @@ for name, m in list(sys.modules.items()):
 api = ctypes.pythonapi
 here = ctypes.cast(api.Py_IncRef, ctypes.c_void_p).value
 maps = [line.split() for line in open("/proc/self/maps")]
-mapped = {m[5] for m in maps if len(m) > 5 and "w" in m[1]}  # code may be the original's
-assert not mapped & set(original), mapped & set(original)
+loaded = {m[5] for m in maps if len(m) > 5 and int(m[2], 16) == 0}  # code and long data may be mapped
+assert not loaded & set(original), loaded & set(original)
 def ends(m):
     return [int(x, 16) for x in m[0].split("-")]
 def home(address):
