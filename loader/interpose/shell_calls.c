@@ -157,7 +157,7 @@ static int interposed_system(const char *command)
     sigemptyset(&children);
     sigaddset(&children, SIGCHLD);
     if (s)
-        exti__signals_begin_command(s);
+        exti__signals_count_command(s, 1);
     else
         begin_waiting();
     find_own_signals(s, &own);
@@ -165,7 +165,7 @@ static int interposed_system(const char *command)
     if (!start_command(&pid, command, &mask, &own, e))
         status = await_child(pid);
     if (s)
-        exti__signals_end_command(s);
+        exti__signals_count_command(s, -1);
     else
         end_waiting();
     pthread_sigmask(SIG_SETMASK, &mask, NULL);

@@ -51,26 +51,36 @@ static bool is_contexts(int sig)
            (sig >= SIGRTMIN && sig <= SIGRTMAX);
 }
 
+static int change_action(struct exti_signals *s, int sig, const struct sigaction *act,
+                         struct sigaction *old)
+{
+    if (!s)
+        return sigaction(sig, act, old);
+    exti__signal_set(s, sig, act, old);
+    return 0;
+}
+
 static int interposed_sigaction(int sig, const struct sigaction *act, struct sigaction *old)
 {
-    struct exti_signals *s = is_contexts(sig) ? signals_of(CALL) : NULL;
-
-    return s ? set_errno(exti__signal_set(s, sig, act, old)) : sigaction(sig, act, old);
+    return change_action(is_contexts(sig) ? signals_of(CALL) : NULL, sig, act, old);
 }
 
 static handler set_handler(struct exti_signals *s, int sig, handler h, int flags)
 {
-    struct sigaction act = {.sa_handler = h, .sa_flags = flags}, old;
-    const int rc = exti__signal_set(s, sig, &act, &old);
+    const struct sigaction act = {.sa_handler = h, .sa_flags = flags};
+    struct sigaction old;
 
-    return set_errno(rc) ? SIG_ERR : old.sa_handler;
+    exti__signal_set(s, sig, &act, &old);
+    return old.sa_handler;
 }
 
 static handler interposed_signal(int sig, handler h)
 {
     struct exti_signals *s = is_contexts(sig) ? signals_of(CALL) : NULL;
 
-    return s ? set_handler(s, sig, h, SA_RESTART) : signal(sig, h);
+    if (!s)
+        return signal(sig, h);
+    return set_handler(s, sig, h, exti__signal_interrupts(s, sig) ? 0 : SA_RESTART);
 }
 
 static handler interposed_sysv_signal(int sig, handler h)
@@ -80,22 +90,22 @@ static handler interposed_sysv_signal(int sig, handler h)
     return s ? set_handler(s, sig, h, (int)(SA_RESETHAND | SA_NODEFER)) : sysv_signal(sig, h);
 }
 
-static int change_action(struct exti_signals *s, int sig, const struct sigaction *act,
-                         struct sigaction *old)
-{
-    return s ? set_errno(exti__signal_set(s, sig, act, old)) : sigaction(sig, act, old);
-}
-
+#pragma GCC diagnostic push /* the function is obsolete, and programs call it */
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 static int interposed_siginterrupt(int sig, int interrupts)
 {
     struct exti_signals *s = is_contexts(sig) ? signals_of(CALL) : NULL;
     struct sigaction act;
 
-    if (change_action(s, sig, NULL, &act))
-        return -1;
+    if (!s)
+        return siginterrupt(sig, interrupts);
+    exti__signal_set(s, sig, NULL, &act);
     act.sa_flags = interrupts ? act.sa_flags & ~SA_RESTART : act.sa_flags | SA_RESTART;
-    return change_action(s, sig, &act, NULL);
+    exti__signal_set(s, sig, &act, NULL);
+    exti__signal_interrupt(s, sig, interrupts);
+    return 0;
 }
+#pragma GCC diagnostic pop
 
 /* XSI: sets the action and lets the thread take the signal, or with SIG_HOLD has it held back. */
 static handler interposed_sigset(int sig, handler h)

@@ -15,12 +15,13 @@
 struct exti_signals {
     _Atomic(struct exti_ctx *) ctx; /* NULL: free, or being closed */
     unsigned number;
-    atomic_uint running; /* handlers */
-    unsigned commands;   /* in system(3) */
-    bool used;           /* cells and masks are of a context */
-    bool program;        /* the context can end alone: struct exti_hooks.end */
-    uint64_t expected;   /* those that its timers may send */
-    uint64_t set;        /* the signals whose action the context has set: bit sig - 1 */
+    atomic_uint running;      /* handlers */
+    unsigned commands;        /* in system(3) */
+    bool used;                /* cells and masks are of a context */
+    bool program;             /* the context can end alone: struct exti_hooks.end */
+    uint64_t expected;        /* those that its timers may send */
+    atomic_ullong interrupts; /* siginterrupt(3): the signals that end calls */
+    uint64_t set;             /* the signals whose action the context has set: bit sig - 1 */
     sigset_t masks[EXTI_SIGNAL_MAX + 1];
     struct exti_signal_cell cells[EXTI_SIGNAL_MAX + 1];
 };
@@ -238,7 +239,7 @@ static void inherit(struct exti_signals *s)
         exti__signal_cell_write(&s->cells[sig], &own, thread, false);
     }
     memset(s->masks, 0, sizeof s->masks);
-    s->set = s->expected = 0;
+    s->set = s->expected = s->interrupts = 0;
     s->commands = 0;
 }
 
@@ -363,15 +364,24 @@ void exti__signal_put_back(struct exti_signals *s, int sig, const struct exti_si
     unlock_table(&signals);
 }
 
-int exti__signal_set(struct exti_signals *s, int sig, const struct sigaction *act,
-                     struct sigaction *old)
+void exti__signal_set(struct exti_signals *s, int sig, const struct sigaction *act,
+                      struct sigaction *old)
 {
     struct exti_signal_former former;
 
     exti__signal_replace(s, sig, act, &former);
     if (old)
         *old = former.action;
-    return 0;
+}
+
+void exti__signal_interrupt(struct exti_signals *s, int sig, bool interrupts)
+{
+    s->interrupts = interrupts ? s->interrupts | bit(sig) : s->interrupts & ~bit(sig);
+}
+
+bool exti__signal_interrupts(const struct exti_signals *s, int sig)
+{
+    return (s->interrupts & bit(sig)) != 0;
 }
 
 void exti__signal_wait_for(struct exti_signals *s, const sigset_t *set)
@@ -404,7 +414,7 @@ void exti__signal_expect(struct exti_signals *s, int sig)
     unlock_table(&signals);
 }
 
-static void change_commands(struct exti_signals *s, int by)
+void exti__signals_count_command(struct exti_signals *s, int by)
 {
     sigset_t signals;
 
@@ -413,16 +423,6 @@ static void change_commands(struct exti_signals *s, int by)
     install(SIGINT);
     install(SIGQUIT);
     unlock_table(&signals);
-}
-
-void exti__signals_begin_command(struct exti_signals *s)
-{
-    change_commands(s, 1);
-}
-
-void exti__signals_end_command(struct exti_signals *s)
-{
-    change_commands(s, -1);
 }
 
 /* ---- for handlers ---- */

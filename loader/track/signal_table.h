@@ -38,9 +38,13 @@ bool exti__signals_end(struct exti_ctx *ctx);
 /* Takes them away, and waits for none: the context has ended, but not its threads. */
 void exti__signals_drop(struct exti_ctx *ctx);
 
-/* The call of the C library for the context.  0 or an errno value. */
-int exti__signal_set(struct exti_signals *s, int sig, const struct sigaction *act,
-                     struct sigaction *old);
+/* sigaction(2) for the context. */
+void exti__signal_set(struct exti_signals *s, int sig, const struct sigaction *act,
+                      struct sigaction *old);
+
+/* What the context has asked of siginterrupt(3), which its signal(2) goes by from then on. */
+void exti__signal_interrupt(struct exti_signals *s, int sig, bool interrupts);
+bool exti__signal_interrupts(const struct exti_signals *s, int sig);
 
 /* What exti__signal_put_back needs to know. */
 struct exti_signal_former {
@@ -61,9 +65,8 @@ void exti__signal_wait_for(struct exti_signals *s, const sigset_t *set);
 /* A timer may send the context the signal, which is not to end the other contexts. */
 void exti__signal_expect(struct exti_signals *s, int sig);
 
-/* Around system(3): the context ignores SIGINT and SIGQUIT. */
-void exti__signals_begin_command(struct exti_signals *s);
-void exti__signals_end_command(struct exti_signals *s);
+/* A system(3) begins (1) or has ended (-1), in which the context ignores SIGINT and SIGQUIT. */
+void exti__signals_count_command(struct exti_signals *s, int by);
 
 /* ---- for handlers; no lock ---- */
 
