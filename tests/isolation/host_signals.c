@@ -1,5 +1,5 @@
-/* An addon of node in which contexts of CPython have handlers of signals: see node_signals.js, which
- * has node load it once for each step, and names the step in HOST_STEP. */
+/* A library by which node or, with -DIN_JAVA, a JVM has contexts of CPython that handle signals: see
+ * node_signals.js, which has it loaded once for each step, named by HOST_STEP, and JavaSignals.java. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,9 +9,10 @@
 #include <extisolate/python.h>
 
 static const char handle[] =
-    "import os, signal, time\n"
+    "import faulthandler, os, signal, time\n"
+    "faulthandler.enable()\n"
     "seen = set()\n"
-    "every = {signal.SIGHUP, signal.SIGUSR2, signal.SIGWINCH, signal.SIGTERM, signal.SIGINT}\n"
+    "every = {signal.SIGHUP, signal.SIGUSR2, signal.SIGWINCH, signal.SIGINT}\n"
     "for one in every:\n"
     "    signal.signal(one, lambda number, frame: seen.add(number))\n"
     "def expect(wanted):\n"
@@ -38,7 +39,7 @@ static void end_if(int failed, const struct exti_error *err)
     _exit(1);
 }
 
-/* Python's main thread, which has its handlers run, is node's. */
+/* Python's main thread, which has its handlers run, is the caller. */
 static void open_context(uint32_t flags)
 {
     const struct extipy_opts opts = {.size = sizeof opts, .on_caller = 1, .flags = flags};
@@ -66,7 +67,7 @@ static void take_step(const char *step)
 
     if (strcmp(step, "open") == 0)
         open_context(0);
-    else if (strcmp(step, "open with node's signals") == 0)
+    else if (strcmp(step, "open with the host's signals") == 0)
         open_context(EXTI_CTX_PROCESS_SIGNALS);
     else if (strcmp(step, "expect all") == 0)
         end_if(extipy_exec(ctx, expect_all, NULL, &err), &err);
@@ -78,6 +79,19 @@ static void take_step(const char *step)
         end_if(1, &err);
 }
 
+#ifdef IN_JAVA
+#include <jni.h>
+
+JNIEXPORT void JNICALL Java_JavaSignals_step(JNIEnv *env, jclass class, jstring name);
+JNIEXPORT void JNICALL Java_JavaSignals_step(JNIEnv *env, jclass class, jstring name)
+{
+    const char *step = (*env)->GetStringUTFChars(env, name, NULL);
+
+    (void)class;
+    take_step(step ? step : "");
+    (*env)->ReleaseStringUTFChars(env, name, step);
+}
+#else
 /* Node calls it whenever the library is opened; what it gives and gets is not needed. */
 void *napi_register_module_v1(void *env, void *exports);
 __attribute__((visibility("default"))) void *napi_register_module_v1(void *env, void *exports)
@@ -89,3 +103,4 @@ __attribute__((visibility("default"))) void *napi_register_module_v1(void *env, 
     take_step(step ? step : "");
     return NULL;
 }
+#endif

@@ -18,12 +18,12 @@ function pause(ms) {
 async function expectAll(when) {
   seen.clear();
   for (const name of signals) process.kill(process.pid, name);
-  for (let i = 0; i < 500 && seen.size < signals.length; i++) await pause(10);
+  for (let i = 0; i < (share ? 50 : 500) && seen.size < signals.length; i++) await pause(10);
   if (seen.size < signals.length) throw new Error(`${when} node's handlers have run for: ${[...seen]}`);
 }
 
 async function useContext() {
-  step(share ? "open with node's signals" : 'open');
+  step(share ? "open with the host's signals" : 'open');
   await expectAll('with a context');
   step('expect all');
   seen.clear();
