@@ -25,6 +25,7 @@
 #include "loader/track/descriptors.h"
 #include "loader/track/exit_handlers.h"
 #include "loader/track/fork_handlers.h"
+#include "loader/track/kept_functions.h"
 #include "loader/track/lingering.h"
 #include "loader/track/record_locks.h"
 #include "loader/track/signal_dispatch.h"
@@ -156,6 +157,8 @@ static int install_fork_handlers(void)
         rc = exti__exit_handlers_survive_forks();
     if (!rc)
         rc = exti__shell_calls_survive_forks();
+    if (!rc)
+        rc = exti__kept_functions_survive_forks();
     if (!rc)
         rc = exti__fork_handlers_survive_forks();
     if (!rc)

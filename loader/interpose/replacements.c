@@ -13,6 +13,7 @@
 #include "loader/interpose/environment_calls.h"
 #include "loader/interpose/exec_calls.h"
 #include "loader/interpose/fork_calls.h"
+#include "loader/interpose/kept_calls.h"
 #include "loader/interpose/locale_calls.h"
 #include "loader/interpose/lock_calls.h"
 #include "loader/interpose/path_calls.h"
@@ -49,8 +50,9 @@ static bool is_apis(const char *symbol)
 static void *find_replacement(const struct exti_ctx *ctx, const char *symbol)
 {
     void *(*const families[])(const char *symbol) = {
-        exti__dl_call,    exti__thread_call, exti__fork_call,        exti__lock_call,
-        exti__close_call, exti__signal_call, exti__context_pid_call, exti__timer_call};
+        exti__dl_call,          exti__thread_call, exti__fork_call,
+        exti__lock_call,        exti__close_call,  exti__signal_call,
+        exti__context_pid_call, exti__timer_call,  exti__kept_call};
     void *to = NULL;
 
     for (size_t i = 0; i < sizeof families / sizeof *families && !to; i++)

@@ -10,6 +10,7 @@
 #include "loader/track/context_end.h"
 #include "loader/track/exit_handlers.h"
 #include "loader/track/fork_handlers.h"
+#include "loader/track/kept_functions.h"
 #include "loader/track/lingering.h"
 
 /* ---- closing ---- */
@@ -67,6 +68,8 @@ int exti__modules_unload(struct exti_module *list, bool keep_mapped, struct exti
     while (list) {
         struct exti_module *m = list;
 
+        if (!keep_mapped)
+            exti__kept_streams_end(m);
         list = m->older;
         exti__free(m->shared);
         exti__free(m->needed);
@@ -92,11 +95,13 @@ int exti__modules_dispose(struct exti_module *list, bool keep_mapped, struct ext
         if (m->ctx->hooks.before_close)
             m->ctx->hooks.before_close(m->ctx->user, m->ctx, m);
         keep_mapped = !forget_destructors(m) || keep_mapped;
-        if (!keep_mapped)
+        if (!keep_mapped) {
             exti__exit_handlers_unload(m);
-        else if (m->ctx->ended)
+            exti__kept_streams_flush(m);
+        } else if (m->ctx->ended)
             exti__context_leave_behind(m);
         exti__fork_handlers_drop(m);
+        exti__printf_hooks_drop(m);
         exti__address_map_remove(m);
     }
     return exti__modules_unload(list, keep_mapped, err);
