@@ -5,6 +5,12 @@
 
 #include "tests/support/exti_test.h"
 
+/* So that a program that is ended has said how far it came. */
+__attribute__((constructor)) static void say_all_at_once(void)
+{
+    setvbuf(stdout, NULL, _IONBF, 0);
+}
+
 int test_setup(void **state)
 {
     static LONG count;

@@ -45,7 +45,7 @@ for f in $(find "$ROOT/tests/unit" -name 'test_*.c' -not -path '*/runtime/*' | s
             "$build"/{libextisolate-link,libextisolate,deps/libelf,deps/libjansson}.a -lbcrypt -ladvapi32 -lntdll -lpthread ||
             { echo "not ok $name: cannot be built"; continue; }
     fi
-    timeout 1000 "$WINE" "$exe" >"$log" 2>&1 8>&-
+    WINEDEBUG=err+all,fixme-all timeout 1000 "$WINE" "$exe" >"$log" 2>&1 8>&-
     rc=$?
     echo "# $name: $(grep -c '^\[ *OK' "$log") cases, not there: $(grep -c '^\[  SKIPPED ' "$log")"
     if [ $rc = 0 ] && grep -q '^\[ *OK' "$log"; then
