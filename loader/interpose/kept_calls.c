@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <syslog.h>
-#include <wchar.h>
 
 #include "base/mem.h"
 #include "loader/track/address_map.h"
@@ -16,14 +15,64 @@
 
 /* ---- buffers ---- */
 
-/* C11 7.21.5.6: the stream may use the array.  One that is unloaded with its copy is not used, and
- * the stream has a buffer of its own. */
+/* Such buffers in place of those that would be unloaded with a copy; never freed, but used again
+ * for the next stream at the same address. */
+struct stream_buffer {
+    const FILE *stream;
+    char *bytes; /* owned */
+    size_t size;
+    struct stream_buffer *next;
+};
+
+static _Atomic(struct stream_buffer *) buffers;
+
+/* Two threads do not set the buffer of one stream at once.  NULL without memory. */
+static struct stream_buffer *buffer_of(const FILE *stream)
+{
+    struct stream_buffer *b = buffers;
+
+    while (b && b->stream != stream)
+        b = b->next;
+    if (b)
+        return b;
+    b = exti__calloc(1, sizeof *b);
+    if (!b)
+        return NULL;
+    b->stream = stream;
+    b->next = buffers;
+    while (!atomic_compare_exchange_weak(&buffers, &b->next, b))
+        ;
+    return b;
+}
+
+/* C11 7.21.5.6: the stream may use the array, or another. */
+static int set_own_buffer(FILE *stream, int mode, size_t size)
+{
+    struct stream_buffer *b = buffer_of(stream);
+    char *bytes = b && b->size < size ? exti__calloc(1, size) : NULL, *former;
+    int rc;
+
+    if (!b || (b->size < size && !bytes))
+        return setvbuf(stream, NULL, mode, size);
+    rc = setvbuf(stream, bytes ? bytes : b->bytes, mode, size);
+    if (!bytes)
+        return rc;
+    former = rc ? bytes : b->bytes;
+    if (!rc) {
+        b->bytes = bytes;
+        b->size = size;
+    }
+    exti__free(former);
+    return rc;
+}
+
 static int interposed_setvbuf(FILE *stream, char *buffer, int mode, size_t size)
 {
     struct exti_module m;
-    const bool is_copys = buffer && exti__address_map_find((uintptr_t)buffer, &m);
 
-    return setvbuf(stream, is_copys ? NULL : buffer, mode, size);
+    if (!buffer || !size || mode == _IONBF || !exti__address_map_find((uintptr_t)buffer, &m))
+        return setvbuf(stream, buffer, mode, size);
+    return set_own_buffer(stream, mode, size);
 }
 
 static void interposed_setbuffer(FILE *stream, char *buffer, size_t size)
@@ -90,46 +139,6 @@ static int interposed_register_printf_specifier(int conversion, printf_function 
                : register_printf_specifier(conversion, print, arguments);
 }
 
-/* A process has 16 of them, and none can be given back: the same for all contexts. */
-struct modifier {
-    const wchar_t *text; /* owned */
-    int bit;
-    struct modifier *next;
-};
-
-static _Atomic(struct modifier *) modifiers;
-
-static void keep_modifier(const wchar_t *text, int bit)
-{
-    const size_t size = (wcslen(text) + 1) * sizeof *text;
-    struct modifier *m = exti__calloc(1, sizeof *m);
-    wchar_t *kept = m ? exti__calloc(1, size) : NULL;
-
-    if (!kept) {
-        exti__free(m);
-        return;
-    }
-    memcpy(kept, text, size);
-    m->text = kept;
-    m->bit = bit;
-    m->next = modifiers;
-    while (!atomic_compare_exchange_weak(&modifiers, &m->next, m))
-        ;
-}
-
-static int interposed_register_printf_modifier(const wchar_t *text)
-{
-    int bit;
-
-    for (const struct modifier *m = modifiers; m; m = m->next)
-        if (wcscmp(m->text, text) == 0)
-            return m->bit;
-    bit = register_printf_modifier(text);
-    if (bit >= 0)
-        keep_modifier(text, bit);
-    return bit;
-}
-
 #endif
 
 /* ---- looking them up ---- */
@@ -147,7 +156,7 @@ void *exti__kept_call(const char *symbol)
 #ifdef __GLIBC__
         {"register_printf_specifier", EXTI_ADDRESS(interposed_register_printf_specifier)},
         {"register_printf_function", EXTI_ADDRESS(interposed_register_printf_specifier)},
-        {"register_printf_modifier", EXTI_ADDRESS(interposed_register_printf_modifier)},
+        {"register_printf_modifier", EXTI_ADDRESS(exti__printf_modifier)},
 #endif
     };
 

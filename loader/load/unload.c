@@ -68,8 +68,6 @@ int exti__modules_unload(struct exti_module *list, bool keep_mapped, struct exti
     while (list) {
         struct exti_module *m = list;
 
-        if (!keep_mapped)
-            exti__kept_streams_end(m);
         list = m->older;
         exti__free(m->shared);
         exti__free(m->needed);
@@ -97,11 +95,10 @@ int exti__modules_dispose(struct exti_module *list, bool keep_mapped, struct ext
         keep_mapped = !forget_destructors(m) || keep_mapped;
         if (!keep_mapped) {
             exti__exit_handlers_unload(m);
-            exti__kept_streams_flush(m);
+            keep_mapped = !exti__kept_functions_end(m);
         } else if (m->ctx->ended)
             exti__context_leave_behind(m);
         exti__fork_handlers_drop(m);
-        exti__printf_hooks_drop(m);
         exti__address_map_remove(m);
     }
     return exti__modules_unload(list, keep_mapped, err);

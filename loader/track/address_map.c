@@ -199,6 +199,11 @@ static const struct exti_module *find_unloading(uintptr_t address)
     return m;
 }
 
+bool exti__address_map_is_unloading(uintptr_t address)
+{
+    return find_unloading(address) != NULL;
+}
+
 static struct exti_module public_part(const struct exti_module *m)
 {
     return (struct exti_module){.ctx = m->ctx,

@@ -56,6 +56,9 @@ static inline struct exti_ctx *exti__address_map_ctx(uintptr_t address)
     return exti__address_map_find_ctx(address);
 }
 
+/* Whether the calling thread is closing the module at the address. */
+bool exti__address_map_is_unloading(uintptr_t address);
+
 /* Finds the context's module that is a copy of `source`, by value too. */
 bool exti__address_map_find_copy(const struct exti_ctx *ctx, const char *source,
                                  struct exti_module *out);

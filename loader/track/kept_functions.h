@@ -1,6 +1,7 @@
 /* Functions of copies that the C library keeps: those of streams made by fopencookie, and what
  * printf calls for conversions of its users.  It does so until the process ends, and a copy may be
- * unloaded before.  ELF systems.  Any thread. */
+ * unloaded before.  So the C library gets functions of this library, which call those of copies
+ * while these are loaded.  ELF systems.  Any thread. */
 #ifndef LOADER_TRACK_KEPT_FUNCTIONS_H
 #define LOADER_TRACK_KEPT_FUNCTIONS_H
 
@@ -10,6 +11,7 @@
 
 #include <stdio.h>
 #include <sys/types.h>
+#include <wchar.h>
 
 #ifdef __GLIBC__
 #include <printf.h>
@@ -30,20 +32,21 @@ struct exti_stream_functions {
  * written to it is lost, with EBADF. */
 FILE *exti__kept_stream_open(void *cookie, const char *mode, struct exti_stream_functions io);
 
-/* The module will be unloaded: has its streams write what they have buffered. */
-void exti__kept_streams_flush(const struct exti_module *m);
-/* It is not mapped any more. */
-void exti__kept_streams_end(const struct exti_module *m);
-
 #ifdef __GLIBC__
 /* As register_printf_specifier(3), for a copy of the context.  printf calls the functions of the
  * context that was the last to register any for the conversion, and has not taken them back. */
 int exti__printf_hook_set(const struct exti_ctx *ctx, int conversion, printf_function *print,
                           printf_arginfo_size_function *arguments);
+
+/* As register_printf_modifier(3).  A process has 16 of them, and none can be given back: all
+ * contexts have the same. */
+int exti__printf_modifier(const wchar_t *text);
 #endif
 
-/* The module will be unloaded. */
-void exti__printf_hooks_drop(const struct exti_module *m);
+/* The module will be unloaded: has its streams write what they have buffered, and waits a second at
+ * most for threads that run in such functions of the module.  From here on only its destructors
+ * call them.  False if a thread still runs in one. */
+bool exti__kept_functions_end(const struct exti_module *m);
 
 #else
 
@@ -51,17 +54,10 @@ static inline int exti__kept_functions_survive_forks(void)
 {
     return 0;
 }
-static inline void exti__kept_streams_flush(const struct exti_module *m)
+static inline bool exti__kept_functions_end(const struct exti_module *m)
 {
     (void)m;
-}
-static inline void exti__kept_streams_end(const struct exti_module *m)
-{
-    (void)m;
-}
-static inline void exti__printf_hooks_drop(const struct exti_module *m)
-{
-    (void)m;
+    return true;
 }
 
 #endif

@@ -2,6 +2,8 @@
 #define _GNU_SOURCE
 #include "tests/support/exti_test.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <syslog.h>
 #include <wchar.h>
@@ -71,10 +73,34 @@ static const char source[] =
     "    to = fd;\n"
     "    return fopencookie(&to, \"r+\", io);\n"
     "}\n"
+    "FILE *at_end;\n"
+    "__attribute__((destructor)) static void end(void)\n"
+    "{\n"
+    "    if (!at_end)\n"
+    "        return;\n"
+    "    fputs(\"the end\", at_end);\n"
+    "    fclose(at_end);\n"
+    "}\n"
+    "static ssize_t write_nested(void *c, const char *bytes, size_t n)\n"
+    "{\n"
+    "    const cookie_io_functions_t io = {read_text, write_text, seek_text, close_text};\n"
+    "    usleep(300000);\n"
+    "    fclose(fopencookie(&to, \"r\", io));\n"
+    "    return n;\n"
+    "}\n"
+    "FILE *t_nested(void)\n"
+    "{\n"
+    "    const cookie_io_functions_t io = {0, write_nested};\n"
+    "    return fopencookie(0, \"w\", io);\n"
+    "}\n"
     "FILE *t_blank(void) { const cookie_io_functions_t io = {0}; return fopencookie(0, \"r+\", "
     "io); }\n"
+    "int delay, printing;\n"
     "static int print(FILE *f, const struct printf_info *i, const void *const *a)\n"
     "{\n"
+    "    printing = 1;\n"
+    "    if (delay)\n"
+    "        usleep(delay);\n"
     "    return fprintf(f, \"<%d %d>\", **(int *const *)a, NUMBER);\n"
     "}\n"
     "static int arguments(const struct printf_info *i, size_t n, int *types, int *sizes)\n"
@@ -94,8 +120,11 @@ struct keeper {
     void (*log)(int);
     FILE *(*stream)(int);
     FILE *(*blank)(void);
+    FILE *(*nested)(void);
     int (*convert)(int), (*convert_no_more)(int), (*modify)(const wchar_t *);
-    int *closed;
+    int *closed, *delay;
+    volatile int *printing;
+    FILE **at_end;
 };
 
 /* Their conversions print the number, too. */
@@ -114,10 +143,14 @@ static struct keeper open_keeper(int number)
     *(void **)&k.log = iso_sym(k.m, "t_log");
     *(void **)&k.stream = iso_sym(k.m, "t_stream");
     *(void **)&k.blank = iso_sym(k.m, "t_blank");
+    *(void **)&k.nested = iso_sym(k.m, "t_nested");
     *(void **)&k.convert = iso_sym(k.m, "t_convert");
     *(void **)&k.convert_no_more = iso_sym(k.m, "t_convert_no_more");
     *(void **)&k.modify = iso_sym(k.m, "t_modify");
     k.closed = iso_sym(k.m, "closed");
+    k.delay = iso_sym(k.m, "delay");
+    k.printing = iso_sym(k.m, "printing");
+    k.at_end = iso_sym(k.m, "at_end");
     return k;
 }
 
@@ -158,6 +191,21 @@ ISO_CASE(streams_do_not_use_buffers_of_copies)
     buffer(0, "");
     buffer(1, "");
     buffer(2, "one ");
+}
+
+ISO_CASE(a_stream_without_a_buffer_gets_one)
+{
+    struct keeper k = open_keeper(1);
+    FILE *f = fopen(in_tmp("out"), "w");
+
+    want_int(setvbuf(f, NULL, _IONBF, 0), 0);
+    want_int(k.buffer(f, 0, _IOFBF), 0);
+    fputs("text", f);
+    want_string(content("out"), "");
+    want_int(k.buffer(f, 0, _IOFBF), 0); /* which writes what there is */
+    want_string(content("out"), "text");
+    iso_close_ctx(k.ctx);
+    want_int(fclose(f), 0);
 }
 
 ISO_CASE(the_log_keeps_no_names_of_copies)
@@ -225,10 +273,69 @@ ISO_CASE(a_stream_whose_copy_is_gone_is_at_its_end)
     want_int(read(ends[0], text, sizeof text), 0);
 }
 
+ISO_CASE(destructors_use_their_streams)
+{
+    struct keeper k = open_keeper(1);
+    char text[16] = "";
+    int ends[2];
+
+    want_int(pipe2(ends, O_NONBLOCK), 0);
+    *k.at_end = k.stream(ends[1]);
+    want(fputs("before ", *k.at_end) >= 0);
+    iso_close_ctx(k.ctx);
+    want_int(read(ends[0], text, sizeof text), 14);
+    want_string(text, "before the end");
+}
+
+/* Nobody reads what the program has to say. */
+ISO_CASE(closing_does_not_wait_for_the_programs_streams)
+{
+    struct keeper k = open_keeper(1);
+    char text[4096] = "";
+    int ends[2];
+    FILE *f;
+
+    want(k.stream(-1) != NULL);
+    want_int(pipe2(ends, O_NONBLOCK), 0);
+    while (write(ends[1], text, sizeof text) > 0)
+        ;
+    want_int(fcntl(ends[1], F_SETFL, 0), 0);
+    f = fdopen(ends[1], "w");
+    want(fputs("text", f) >= 0);
+    iso_close_ctx(k.ctx);
+    _exit(0);
+}
+
+#ifndef __SANITIZE_THREAD__ /* which holds locks of its own while a process forks */
+static void *flush_all(void *unused)
+{
+    (void)unused;
+    fflush(NULL);
+    return NULL;
+}
+
+ISO_CASE(forks_and_flushes_do_not_wait_for_each_other)
+{
+    struct keeper k = open_keeper(1);
+    pthread_t thread;
+    pid_t pid;
+
+    want(fputs("text", k.nested()) >= 0);
+    want_int(pthread_create(&thread, NULL, flush_all, NULL), 0);
+    usleep(100000);
+    pid = fork();
+    if (pid == 0)
+        _exit(0);
+    want_int(waitpid(pid, NULL, 0), pid);
+    want_int(pthread_join(thread, NULL), 0);
+    iso_close_ctx(k.ctx);
+}
+#endif
+
 /* What printf makes of the number. */
 static const char *printed(const char *format, ...)
 {
-    static char text[64];
+    static _Thread_local char text[64];
     va_list args;
 
     va_start(args, format);
@@ -260,6 +367,59 @@ ISO_CASE(printf_calls_no_function_of_a_copy_that_is_gone)
     want_string(printed("%W", 5), "%W");
 }
 
+static void *print_slowly(void *text)
+{
+    snprintf(text, 64, "%s", printed("%W", 5));
+    return NULL;
+}
+
+ISO_CASE(closing_waits_for_threads_in_a_conversion)
+{
+    struct keeper k = open_keeper(1);
+    pthread_t thread;
+    char text[64];
+
+    want_int(k.convert('W'), 0);
+    *k.delay = 200000;
+    want_int(pthread_create(&thread, NULL, print_slowly, text), 0);
+    while (!*k.printing)
+        usleep(1000);
+    iso_close_ctx(k.ctx);
+    want_int(pthread_join(thread, NULL), 0);
+    want_string(text, "<5 1>");
+}
+
+static atomic_bool no_more;
+
+static void *print_on(void *unused)
+{
+    (void)unused;
+    while (!no_more) {
+        const char *text = printed("%W", 5);
+
+        want(strcmp(text, "%W") == 0 || strcmp(text, "<5 1>") == 0);
+    }
+    return NULL;
+}
+
+ISO_CASE(threads_print_while_contexts_come_and_go)
+{
+    pthread_t threads[2];
+
+    for (int i = 0; i < 2; i++)
+        want_int(pthread_create(&threads[i], NULL, print_on, NULL), 0);
+    for (int i = 0; i < 50; i++) {
+        struct keeper k = open_keeper(1);
+
+        want_int(k.convert('W'), 0);
+        usleep(1000);
+        iso_close_ctx(k.ctx);
+    }
+    no_more = true;
+    for (int i = 0; i < 2; i++)
+        want_int(pthread_join(threads[i], NULL), 0);
+}
+
 /* The C library has 16. */
 ISO_CASE(contexts_have_modifiers_of_printf_in_common)
 {
@@ -280,10 +440,18 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(streams_do_not_use_buffers_of_copies),
+        cmocka_unit_test(a_stream_without_a_buffer_gets_one),
         cmocka_unit_test(the_log_keeps_no_names_of_copies),
         cmocka_unit_test(streams_of_copies_work),
         cmocka_unit_test(a_stream_whose_copy_is_gone_is_at_its_end),
+        cmocka_unit_test(destructors_use_their_streams),
+        cmocka_unit_test(closing_does_not_wait_for_the_programs_streams),
+#ifndef __SANITIZE_THREAD__
+        cmocka_unit_test(forks_and_flushes_do_not_wait_for_each_other),
+#endif
         cmocka_unit_test(printf_calls_no_function_of_a_copy_that_is_gone),
+        cmocka_unit_test(closing_waits_for_threads_in_a_conversion),
+        cmocka_unit_test(threads_print_while_contexts_come_and_go),
         cmocka_unit_test(contexts_have_modifiers_of_printf_in_common),
     };
 
