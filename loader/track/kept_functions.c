@@ -134,9 +134,10 @@ static int close_stream(void *stream)
         s->inside--;
     }
     pthread_mutex_lock(&lock);
-    while (*link != s)
+    while (*link && *link != s)
         link = &(*link)->next;
-    *link = s->next;
+    if (*link)
+        *link = s->next;
     pthread_mutex_unlock(&lock);
     /* In a forked child they may be threads of the parent's. */
     if (wait_for_none(&s->holders))
