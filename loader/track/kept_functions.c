@@ -315,14 +315,26 @@ static void retire_hook(struct printf_hook *h)
         find_newest(conversion);
 }
 
+static void free_hook(struct printf_hook *h)
+{
+    h->next = free_hooks;
+    free_hooks = h;
+}
+
+/* A hook that a thread is in stays on the list until its module ends. */
 static void remove_former(const struct exti_ctx *ctx, int conversion)
 {
-    struct printf_hook *h = hooks;
+    struct printf_hook **link = &hooks, *h;
 
-    while (h && (h->ctx != ctx || h->conversion != conversion))
-        h = h->next;
-    if (h)
-        retire_hook(h);
+    while ((h = *link) && (h->ctx != ctx || h->conversion != conversion))
+        link = &h->next;
+    if (!h)
+        return;
+    retire_hook(h);
+    if (h->inside)
+        return;
+    *link = h->next;
+    free_hook(h);
 }
 
 static struct printf_hook *new_hook(void)
@@ -333,12 +345,6 @@ static struct printf_hook *new_hook(void)
         return exti__calloc(1, sizeof *h);
     free_hooks = h->next;
     return h;
-}
-
-static void free_hook(struct printf_hook *h)
-{
-    h->next = free_hooks;
-    free_hooks = h;
 }
 
 static int add_hook(const struct exti_ctx *ctx, int conversion, printf_function *printer,
