@@ -10,10 +10,15 @@
 
 #include "tests/isolation/build.h"
 
-/* The address sanitizer reports conversions that it does not know. */
-#ifdef __SANITIZE_ADDRESS__
-const char *__asan_default_options(void);
-__attribute__((visibility("default"))) const char *__asan_default_options(void)
+/* The sanitizers report conversions that they do not know. */
+#if defined(__SANITIZE_ADDRESS__)
+#define DEFAULT_OPTIONS __asan_default_options
+#elif defined(__SANITIZE_THREAD__)
+#define DEFAULT_OPTIONS __tsan_default_options
+#endif
+#ifdef DEFAULT_OPTIONS
+const char *DEFAULT_OPTIONS(void);
+__attribute__((visibility("default"))) const char *DEFAULT_OPTIONS(void)
 {
     return "check_printf=0";
 }
