@@ -124,8 +124,8 @@ struct exti_segment {
 /* The segment of a library, which has a handle, that has the byte at the file's offset `at`. */
 bool exti__loaded_segment(const struct exti_loaded *lib, uint64_t at, struct exti_segment *out);
 
-/* The last writable segment, if the byte would be in it if its file part was as long as it is in
- * memory. */
+/* The last writable segment that would have the byte if its file part was as long as it is in
+ * memory: a copy may have one more behind it, with its dynamic section. */
 bool exti__loaded_variables(const struct exti_loaded *lib, uint64_t at, struct exti_segment *out);
 
 /* The segment that follows in memory: the gABI has them in this order. */

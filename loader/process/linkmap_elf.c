@@ -408,10 +408,14 @@ bool exti__loaded_variables(const struct exti_loaded *lib, uint64_t at, struct e
     const struct headers_search s = headers_of(lib);
     const ElfW(Phdr) *last = NULL;
 
-    for (size_t i = 0; i < s.count; i++)
-        if (s.first[i].p_type == PT_LOAD && (s.first[i].p_flags & PF_W))
-            last = &s.first[i];
-    if (!last || at < last->p_offset || at - last->p_offset >= last->p_memsz)
+    for (size_t i = 0; i < s.count; i++) {
+        const ElfW(Phdr) *ph = &s.first[i];
+
+        if (ph->p_type == PT_LOAD && (ph->p_flags & PF_W) && at >= ph->p_offset &&
+            at - ph->p_offset < ph->p_memsz)
+            last = ph;
+    }
+    if (!last)
         return false;
     *out = segment_of(lib, last);
     out->size = last->p_memsz;

@@ -350,6 +350,28 @@ ISO_CASE(data_goes_to_the_segment_that_lacks_it)
                   1);
 }
 
+/* The copy of an extension that lld has linked has a writable segment more behind its data: it has no
+ * SONAME, and no room for one in its dynamic section, which moves. */
+ISO_CASE(data_before_a_moved_dynamic_section_comes_from_the_original)
+{
+    struct exti_module *m;
+    struct exti_ctx *ctx;
+
+    /* gcc looks for "ld.lld" in the folder of -B first. */
+    if (system(iso_text("ln -s \"$(command -v ld.lld)\" '%s'", in_tmp("ld.lld"))) != 0) {
+        fprintf(stderr, "lld is not installed\n");
+        _exit(0);
+    }
+    build("", iso_text("-B'%s' -fuse-ld=lld -Wl,-z,now", iso_tmp));
+    ctx = iso_open("a");
+    m = iso_load(ctx, in_tmp("data.so"));
+    want(left_out_of(m) > WITHOUT_DATA); /* constants are with tables */
+    want_int(call_int(m, "is_right"), 1);
+    want_int(call_int(m, "change"), 6);
+    iso_dir_clean(exti_ctx_dir(ctx));
+    iso_close_ctx(ctx);
+}
+
 /* Its pages would be mapped without the right to execute them. */
 ISO_CASE(executable_data_stays)
 {
@@ -444,6 +466,7 @@ int main(void)
         cmocka_unit_test(a_copy_that_has_become_full_has_its_data),
         cmocka_unit_test(copies_of_earlier_versions_are_sound),
         cmocka_unit_test(data_with_addends_in_place_stays),
+        cmocka_unit_test(data_before_a_moved_dynamic_section_comes_from_the_original),
         cmocka_unit_test(what_is_read_only_once_it_is_relocated_is_so_again),
         cmocka_unit_test(thread_local_data_stays),
         cmocka_unit_test(very_much_data_stays),
