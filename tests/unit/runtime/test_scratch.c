@@ -149,6 +149,8 @@ static void it_goes_with_a_process_that_is_killed(void **state)
     assert_int_equal(read(fds[0], path + strlen(path), 1), 0);
     close(fds[0]);
     assert_true(goes_away(path));
+    *strrchr(path, '/') = 0;
+    assert_true(goes_away(path)); /* the helper has nothing left to remove */
 }
 
 static bool has_link(pid_t pid, const char *target)
