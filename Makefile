@@ -155,7 +155,8 @@ ELF_SYSTEM_SRCS := base/os/sha256_nettle.c \
 	loader/track/fork_handlers.c loader/track/kept_file.c loader/track/kept_functions.c loader/track/lingering.c \
 	loader/track/record_locks.c loader/track/still_mapped.c loader/track/thread_description.c \
 	loader/track/children.c loader/track/context_end.c loader/track/descriptors.c loader/track/exit_handlers.c \
-	loader/track/signal_cell.c loader/track/signal_dispatch.c loader/track/signal_table.c \
+	loader/track/process_stat.c loader/track/signal_cell.c loader/track/signal_dispatch.c loader/track/signal_hand_over.c \
+	loader/track/signal_table.c \
 	loader/track/signal_timers.c loader/track/timer_table.c \
 	loader/track/streams.c loader/track/thread_objects.c \
 	loader/track/context_locale.c loader/track/context_zone.c loader/track/environment.c loader/track/surroundings.c \

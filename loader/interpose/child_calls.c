@@ -25,15 +25,14 @@ static int interposed_spawn(pid_t *pid, const char *path, const posix_spawn_file
 {
     const struct exti_ctx *ctx = exti__address_map_ctx(CALL);
     pid_t started;
-    int rc = posix_spawn(&started, path, actions, attributes, argv, envp);
+    int rc;
 
-    if (rc)
-        return rc;
-    if (ctx)
-        exti__child_started(ctx, started);
-    if (pid)
+    exti__child_starts(ctx);
+    rc = posix_spawn(&started, path, actions, attributes, argv, envp);
+    exti__child_started(ctx, rc ? 0 : started);
+    if (!rc && pid)
         *pid = started;
-    return 0;
+    return rc;
 }
 
 /* vfork's child returns on its parent's stack, so what calls it must not return before the caller
@@ -102,16 +101,19 @@ pid_t exti__vforked(int pid, uintptr_t caller)
         return -1;
     }
     if (ctx)
-        exti__child_started(ctx, pid);
+        exti__child_add(ctx, pid); /* valgrind and qemu fork, so that the child cannot */
     return pid;
 }
 
-/* It has its parent's memory, but signal actions of its own: those of the process. */
+/* It has its parent's memory, and so notes itself there, before it can run a program that sends
+ * signals; but signal actions of its own: those of the process. */
 void exti__vfork_child(uintptr_t caller)
 {
     const struct exti_ctx *ctx = exti__address_map_ctx(caller);
     const struct exti_signals *s = ctx ? atomic_load(&ctx->signals) : NULL;
 
+    if (ctx)
+        exti__child_add(ctx, getpid());
     if (s)
         exti__signals_give_child(s);
 }

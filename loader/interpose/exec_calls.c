@@ -277,6 +277,7 @@ static int interposed_spawnp(pid_t *pid, const char *name,
     pid_t started;
     int rc;
 
+    exti__child_starts(ctx);
     if (!e || !*name || strchr(name, '/')) {
         rc = posix_spawnp(&started, name, actions, attributes, argv, envp);
     } else {
@@ -284,13 +285,10 @@ static int interposed_spawnp(pid_t *pid, const char *name,
         if (!rc)
             rc = posix_spawn(&started, s.file, actions, attributes, argv, envp);
     }
-    if (rc)
-        return rc;
-    if (ctx)
-        exti__child_started(ctx, started);
-    if (pid)
+    exti__child_started(ctx, rc ? 0 : started);
+    if (!rc && pid)
         *pid = started;
-    return 0;
+    return rc;
 }
 
 /* ---- looking them up ---- */

@@ -39,33 +39,32 @@ static void end_fork(const struct exti_ctx *before)
     exti__fork_handlers_for(before);
 }
 
-/* In the parent, where a child has been started. */
-static void note_child(const void *call, pid_t pid)
-{
-    const struct exti_ctx *ctx = pid > 0 ? exti__address_map_ctx((uintptr_t)call) : NULL;
-
-    if (ctx)
-        exti__child_started(ctx, pid);
-}
-
 static pid_t interposed_fork(void)
 {
+    const struct exti_ctx *ctx = exti__address_map_ctx((uintptr_t)CALL);
     const struct exti_ctx *before = begin_fork(CALL);
-    pid_t pid = fork();
+    pid_t pid;
 
+    exti__child_starts(ctx);
+    pid = fork();
     end_fork(before);
-    note_child(CALL, pid);
+    if (pid)
+        exti__child_started(ctx, pid);
     return pid;
 }
 
 static int interposed_forkpty(int *terminal, char *name, const struct termios *settings,
                               const struct winsize *size)
 {
+    const struct exti_ctx *ctx = exti__address_map_ctx((uintptr_t)CALL);
     const struct exti_ctx *before = begin_fork(CALL);
-    int pid = forkpty(terminal, name, settings, size);
+    int pid;
 
+    exti__child_starts(ctx);
+    pid = forkpty(terminal, name, settings, size);
     end_fork(before);
-    note_child(CALL, pid);
+    if (pid)
+        exti__child_started(ctx, pid);
     return pid;
 }
 

@@ -17,6 +17,7 @@
 
 #include "base/mem.h"
 #include "loader/track/address_map.h"
+#include "loader/track/children.h"
 #include "loader/track/fork_lock.h"
 #include "loader/track/redirects.h"
 #include "loader/track/signal_table.h"
@@ -70,12 +71,22 @@ int exti__shell_calls_survive_forks(void)
     return fork_error;
 }
 
+/* What starts the shell. */
+struct caller {
+    const struct exti_ctx *ctx;
+    const struct exti_environment *environment;
+};
+
 static int start_shell(pid_t *pid, const char *command, const posix_spawn_file_actions_t *actions,
-                       const posix_spawnattr_t *attributes, const struct exti_environment *e)
+                       const posix_spawnattr_t *attributes, const struct caller *caller)
 {
     char *const words[] = {(char *)"sh", (char *)"-c", (char *)"--", (char *)command, NULL};
+    int rc;
 
-    return posix_spawn(pid, _PATH_BSHELL, actions, attributes, words, e->list);
+    exti__child_starts(caller->ctx);
+    rc = posix_spawn(pid, _PATH_BSHELL, actions, attributes, words, caller->environment->list);
+    exti__child_started(caller->ctx, rc ? 0 : *pid);
+    return rc;
 }
 
 static int await_child(pid_t pid)
@@ -85,6 +96,7 @@ static int await_child(pid_t pid)
     while (waitpid(pid, &status, 0) < 0)
         if (errno != EINTR)
             return -1;
+    exti__child_ended(pid);
     return status;
 }
 
@@ -128,7 +140,7 @@ static void find_own_signals(struct exti_signals *s, sigset_t *own)
 
 /* Starts the command with the signals that the caller had. */
 static int start_command(pid_t *pid, const char *command, const sigset_t *mask, const sigset_t *own,
-                         const struct exti_environment *e)
+                         const struct caller *caller)
 {
     posix_spawnattr_t attributes;
     int rc = posix_spawnattr_init(&attributes);
@@ -138,7 +150,7 @@ static int start_command(pid_t *pid, const char *command, const sigset_t *mask, 
     posix_spawnattr_setsigdefault(&attributes, own);
     posix_spawnattr_setsigmask(&attributes, mask);
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
-    rc = start_shell(pid, command, NULL, &attributes, e);
+    rc = start_shell(pid, command, NULL, &attributes, caller);
     posix_spawnattr_destroy(&attributes);
     return rc;
 }
@@ -147,6 +159,7 @@ static int interposed_system(const char *command)
 {
     struct exti_environment *e = OWN;
     struct exti_ctx *ctx = exti__address_map_ctx((uintptr_t)__builtin_return_address(0));
+    const struct caller caller = {ctx, e};
     struct exti_signals *s = ctx ? exti__signals_of(ctx) : NULL;
     int status = 127 << 8; /* of a shell that could not be started */
     sigset_t children, mask, own;
@@ -162,7 +175,7 @@ static int interposed_system(const char *command)
         begin_waiting();
     find_own_signals(s, &own);
     pthread_sigmask(SIG_BLOCK, &children, &mask);
-    if (!start_command(&pid, command, &mask, &own, e))
+    if (!start_command(&pid, command, &mask, &own, &caller))
         status = await_child(pid);
     if (s)
         exti__signals_count_command(s, -1);
@@ -176,7 +189,7 @@ static int interposed_system(const char *command)
 
 /* Starts the shell with `end` of a pipe as its standard output or input. */
 static int start_on_pipe(pid_t *pid, const char *command, int end, int as,
-                         const struct exti_environment *e)
+                         const struct caller *caller)
 {
     posix_spawn_file_actions_t actions;
     int rc = posix_spawn_file_actions_init(&actions);
@@ -185,21 +198,21 @@ static int start_on_pipe(pid_t *pid, const char *command, int end, int as,
         return rc;
     rc = posix_spawn_file_actions_adddup2(&actions, end, as);
     if (!rc)
-        rc = start_shell(pid, command, &actions, NULL, e);
+        rc = start_shell(pid, command, &actions, NULL, caller);
     posix_spawn_file_actions_destroy(&actions);
     return rc;
 }
 
 /* No command of a later call gets the caller's end, as POSIX has it, nor any other program. */
 static int open_pipe(struct pipe_stream *s, const char *command, bool reads,
-                     const struct exti_environment *e)
+                     const struct caller *caller)
 {
     int ends[2], rc;
 
     if (pipe2(ends, O_CLOEXEC))
         return errno;
     s->stream = fdopen(ends[!reads], reads ? "r" : "w");
-    rc = s->stream ? start_on_pipe(&s->pid, command, ends[reads], reads, e) : errno;
+    rc = s->stream ? start_on_pipe(&s->pid, command, ends[reads], reads, caller) : errno;
     close(ends[reads]);
     if (!rc)
         return 0;
@@ -228,13 +241,14 @@ static struct pipe_stream *find_stream(const FILE *stream)
 static FILE *interposed_popen(const char *command, const char *mode)
 {
     struct exti_environment *e = OWN;
+    const struct caller caller = {exti__address_map_ctx((uintptr_t)__builtin_return_address(0)), e};
     struct pipe_stream *s;
     int rc;
 
     if (!e || (*mode != 'r' && *mode != 'w'))
         return popen(command, mode);
     s = exti__calloc(1, sizeof *s);
-    rc = s ? open_pipe(s, command, *mode == 'r', e) : ENOMEM;
+    rc = s ? open_pipe(s, command, *mode == 'r', &caller) : ENOMEM;
     if (rc) {
         exti__free(s);
         errno = rc;

@@ -17,6 +17,7 @@
 #include "loader/track/address_map.h"
 #include "loader/track/redirects.h"
 #include "loader/track/signal_dispatch.h"
+#include "loader/track/signal_hand_over.h"
 
 /* What musl lacks. */
 typedef void (*handler)(int);
@@ -51,12 +52,21 @@ static bool is_contexts(int sig)
            (sig >= SIGRTMIN && sig <= SIGRTMAX);
 }
 
+/* What was sent for a function is handled by it. */
+static void set_action(struct exti_signals *s, int sig, const struct sigaction *act,
+                       struct sigaction *old)
+{
+    if (act && exti__signal_is_function(exti__signal_action(s, sig).handler))
+        exti__signals_settle();
+    exti__signal_set(s, sig, act, old);
+}
+
 static int change_action(struct exti_signals *s, int sig, const struct sigaction *act,
                          struct sigaction *old)
 {
     if (!s)
         return sigaction(sig, act, old);
-    exti__signal_set(s, sig, act, old);
+    set_action(s, sig, act, old);
     return 0;
 }
 
@@ -70,7 +80,11 @@ static handler set_handler(struct exti_signals *s, int sig, handler h, int flags
     const struct sigaction act = {.sa_handler = h, .sa_flags = flags};
     struct sigaction old;
 
-    exti__signal_set(s, sig, &act, &old);
+    if (h == SIG_ERR) {
+        errno = EINVAL;
+        return SIG_ERR;
+    }
+    set_action(s, sig, &act, &old);
     return old.sa_handler;
 }
 

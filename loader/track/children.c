@@ -1,13 +1,16 @@
 #define _GNU_SOURCE
 #include "loader/track/children.h"
 
-#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "loader/track/process_stat.h"
+#include "loader/track/signal_hand_over.h"
 
 struct child {
     const struct exti_ctx *ctx;
@@ -20,6 +23,12 @@ static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
 static int fork_error;
 static struct child *children;
 static size_t count, room;
+
+static atomic_uint starts; /* by all threads: of children whose numbers are not known yet */
+static _Thread_local struct {
+    const struct exti_ctx *ctx; /* of the last */
+    unsigned n;                 /* of `starts` */
+} starting;
 
 static void lock_children(sigset_t *signals)
 {
@@ -48,20 +57,49 @@ static bool grow(void)
     return true;
 }
 
-void exti__child_started(const struct exti_ctx *ctx, pid_t pid)
+/* The lock is held. */
+static const struct child *find(pid_t pid)
+{
+    for (size_t i = 0; i < count; i++)
+        if (children[i].pid == pid)
+            return &children[i];
+    return NULL;
+}
+
+void exti__child_add(const struct exti_ctx *ctx, pid_t pid)
 {
     sigset_t signals;
 
     lock_children(&signals);
-    if (count < room || grow())
+    if (!find(pid) && (count < room || grow()))
         children[count++] = (struct child){ctx, pid};
     unlock_children(&signals);
+}
+
+void exti__child_starts(const struct exti_ctx *ctx)
+{
+    if (!ctx)
+        return;
+    starting.ctx = ctx;
+    atomic_fetch_add(&starts, 1);
+    starting.n++;
+}
+
+void exti__child_started(const struct exti_ctx *ctx, pid_t pid)
+{
+    if (!ctx)
+        return;
+    if (pid > 0)
+        exti__child_add(ctx, pid);
+    starting.n--;
+    atomic_fetch_sub(&starts, 1);
 }
 
 void exti__child_ended(pid_t pid)
 {
     sigset_t signals;
 
+    exti__signals_settle(); /* while the dispatcher can still find out whose it is */
     lock_children(&signals);
     for (size_t i = 0; i < count;)
         if (children[i].pid == pid)
@@ -102,54 +140,39 @@ void exti__children_forget(const struct exti_ctx *ctx)
 /* Each is the child of the next, and so on. */
 #define GENERATIONS 16
 
-/* "/proc/PID/stat", by what a signal handler may call. */
-static void put_stat_path(char path[32], pid_t pid)
-{
-    char digits[12];
-    size_t n = 0, at = strlen("/proc/");
-
-    for (; pid > 0; pid /= 10)
-        digits[n++] = (char)('0' + pid % 10);
-    memcpy(path, "/proc/", at);
-    while (n)
-        path[at++] = digits[--n];
-    memcpy(path + at, "/stat", sizeof "/stat");
-}
-
-/* proc(5): the number of the parent is the second field behind the name, which is in brackets.  0:
- * it is not known. */
 static pid_t parent_of(pid_t pid)
 {
-    char path[32], text[256];
-    const char *p;
-    ssize_t n;
-    pid_t parent = 0;
-    int fd;
+    struct exti_process_stat stat;
 
-    put_stat_path(path, pid);
-    fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return 0;
-    n = read(fd, text, sizeof text - 1);
-    close(fd);
-    text[n > 0 ? n : 0] = 0;
-    p = strrchr(text, ')');
-    for (p = p && strlen(p) > 4 ? p + 4 : ""; *p >= '0' && *p <= '9'; p++)
-        parent = parent * 10 + (*p - '0');
-    return parent;
+    return exti__process_stat(pid, &stat) ? stat.parent : 0;
 }
 
 static struct exti_signals *signals_of(pid_t pid)
 {
+    const struct child *found;
     struct exti_signals *s = NULL;
     sigset_t signals;
 
     lock_children(&signals);
-    for (size_t i = 0; i < count && !s; i++)
-        if (children[i].pid == pid)
-            s = atomic_load(&children[i].ctx->signals);
+    found = find(pid);
+    if (found)
+        s = atomic_load(&found->ctx->signals);
     unlock_children(&signals);
     return s;
+}
+
+/* Of a child that may be one whose start is under way: those of other threads are waited for, for
+ * a tenth of a second at most, and what is left is this thread's, which the signal has
+ * interrupted. */
+static struct exti_signals *signals_of_started(pid_t pid)
+{
+    const struct timespec moment = {0, 50000};
+    struct exti_signals *s;
+
+    for (int i = 0; i < 2000 && starts > starting.n; i++)
+        nanosleep(&moment, NULL);
+    s = signals_of(pid);
+    return s || !starting.n ? s : atomic_load(&starting.ctx->signals);
 }
 
 struct exti_signals *exti__child_signals(pid_t pid)
@@ -158,8 +181,12 @@ struct exti_signals *exti__child_signals(pid_t pid)
     const pid_t self = getpid();
 
     for (int i = 0; i < GENERATIONS && pid > 1 && pid != self && !s; i++) {
-        s = signals_of(pid);
-        pid = s ? pid : parent_of(pid);
+        const pid_t child = pid;
+
+        s = signals_of(child);
+        pid = s ? child : parent_of(child);
+        if (pid == self)
+            s = signals_of_started(child);
     }
     return s;
 }
@@ -187,6 +214,7 @@ static void end_fork(void)
 static void begin_child(void)
 {
     count = 0;
+    starts = starting.n = 0;
     end_fork();
 }
 

@@ -14,6 +14,7 @@
 
 #include "loader/track/address_map.h"
 #include "loader/track/children.h"
+#include "loader/track/signal_hand_over.h"
 #include "loader/track/timer_table.h"
 
 #define MARK 0x45000000u           /* upper bits of si_errno, then 16 of the number, 8 of si_code */
@@ -88,6 +89,7 @@ static void call(const struct exti_signal_action *a, siginfo_t *info, void *cont
 {
     const struct sigaction to = {.sa_handler = a->handler};
     const char *outer = handling;
+    const unsigned paused = exti__hand_over_pause();
 
     handling = __builtin_frame_address(0);
     if (a->flags & SA_SIGINFO)
@@ -95,6 +97,7 @@ static void call(const struct exti_signal_action *a, siginfo_t *info, void *cont
     else
         a->handler(info->si_signo);
     handling = outer;
+    exti__hand_over_resume(paused);
 }
 
 /* A handler may have been left by siglongjmp, for a frame above it. */
@@ -370,18 +373,11 @@ static bool arrive_at_thread(siginfo_t *info, void *context)
     return arrive_on_thread(info, context, NULL) || by_program;
 }
 
-static void dispatch(int sig, siginfo_t *info, void *context)
+static void arrive_unmarked(siginfo_t *info, void *context)
 {
-    const int error = errno, number = take_mark(info);
-    struct exti_signals *s = number >= 0 ? exti__signals_at((unsigned)number) : NULL;
     bool taken = true;
 
-    (void)sig;
-    if (number == (int)MARK_THREAD)
-        arrive_on_thread(info, context, NULL);
-    else if (s)
-        arrive(s, info, context);
-    else if (is_fault(info))
+    if (is_fault(info))
         fault(info, context);
     else if (is_programs_timer(info))
         taken = call_program(info, context);
@@ -389,6 +385,23 @@ static void dispatch(int sig, siginfo_t *info, void *context)
         taken = is_to_thread(info) && arrive_at_thread(info, context);
     if (!taken && !arrive_from_child(info, context))
         arrive_from_outside(info, context, NULL);
+}
+
+static void dispatch(int sig, siginfo_t *info, void *context)
+{
+    const int error = errno, number = take_mark(info);
+    struct exti_signals *s = number >= 0 ? exti__signals_at((unsigned)number) : NULL;
+
+    (void)sig;
+    if (number == (int)MARK_THREAD) {
+        arrive_on_thread(info, context, NULL);
+    } else if (s) {
+        arrive(s, info, context);
+    } else {
+        exti__hand_over_begin();
+        arrive_unmarked(info, context);
+        exti__hand_over_end();
+    }
     errno = error;
 }
 
@@ -408,10 +421,12 @@ void exti__signal_taken(const struct exti_signals *waiter, siginfo_t *info)
             return;
         /* No code was interrupted whose registers a handler could be shown. */
         memset(&nowhere, 0, sizeof nowhere);
+        exti__hand_over_begin();
         if (sender)
             arrive_there(sender, &seen, &nowhere);
         else
             arrive_from_outside(&seen, &nowhere, waiter);
+        exti__hand_over_end();
     }
     errno = error;
 }
@@ -419,6 +434,7 @@ void exti__signal_taken(const struct exti_signals *waiter, siginfo_t *info)
 void exti__signals_begin(void)
 {
     exti__signals_survive_forks(dispatch);
+    exti__hand_overs_survive_forks();
 }
 
 /* ---- what contexts send themselves ---- */

@@ -14,6 +14,8 @@ static const char source[] =
     "#include <netinet/in.h>\n"
     "#include <signal.h>\n"
     "#include <spawn.h>\n"
+    "#include <stdio.h>\n"
+    "#include <stdlib.h>\n"
     "#include <string.h>\n"
     "#include <sys/resource.h>\n"
     "#include <sys/socket.h>\n"
@@ -78,10 +80,18 @@ static const char source[] =
     "}\n"
     "int t_fork_idle(void)\n"
     "{ int pid = fork(); while (pid == 0) pause(); return pid; }\n"
-    "static void nothing(int sig) { (void)sig; }\n"
+    "volatile sig_atomic_t handled;\n"
+    "static void handle(int sig) { (void)sig; handled++; }\n"
     /* the default, to ignore it, a function */
     "int t_set(int sig, int how)\n"
-    "{ return signal(sig, how == 0 ? SIG_DFL : how == 1 ? SIG_IGN : nothing) == SIG_ERR; }\n";
+    "{ return signal(sig, how == 0 ? SIG_DFL : how == 1 ? SIG_IGN : handle) == SIG_ERR; }\n"
+    /* As t_start has them, by system and by popen: its status. */
+    "int t_run(int way, const char *code)\n"
+    "{\n"
+    "    if (way == 5) return system(code);\n"
+    "    if (way == 6) return pclose(popen(code, \"r\"));\n"
+    "    return waitpid(t_start(way, code), &status, 0) > 0 ? status : -1;\n"
+    "}\n";
 
 struct parent {
     struct exti_ctx *ctx;
@@ -89,16 +99,29 @@ struct parent {
     int (*wait_for)(int pid, int options);
     int *status;
     int (*make_ends)(int way), (*fork_idle)(void), (*set)(int sig, int how);
+    int (*run)(int way, const char *code);
     int *ends;
+    volatile sig_atomic_t *handled;
 };
+
+/* The signal that was to end a context alone. */
+static volatile sig_atomic_t ended_by;
+
+static void note_end(void *user, struct exti_ctx *ctx, int sig)
+{
+    (void)user, (void)ctx;
+    ended_by = sig;
+}
 
 static struct parent open_parent(uint32_t flags)
 {
+    const struct exti_hooks hooks = {.size = sizeof hooks, .end = note_end};
     struct exti_ctx_opts o = iso_opts(NULL, NULL);
     struct parent p = {0};
     struct exti_module *m;
 
     o.flags |= flags;
+    o.hooks = &hooks;
     if (!file_exists(in_tmp("parent.so")))
         iso_build(source, "parent.so", "-w");
     p.ctx = iso_open_opts(&o);
@@ -110,6 +133,8 @@ static struct parent open_parent(uint32_t flags)
     *(void **)&p.make_ends = iso_sym(m, "t_make_ends");
     *(void **)&p.fork_idle = iso_sym(m, "t_fork_idle");
     *(void **)&p.set = iso_sym(m, "t_set");
+    *(void **)&p.run = iso_sym(m, "t_run");
+    *(void **)&p.handled = iso_sym(m, "handled");
     *(void **)&p.ends = iso_sym(m, "ends");
     return p;
 }
@@ -241,6 +266,46 @@ ISO_CASE(signals_interrupt_a_wait_and_lose_nothing)
     iso_close_ctx(a.ctx);
 }
 
+enum { LAST_WAY_TO_RUN = 6 };
+
+/* Whoever takes the signal first, the context's thread is to have handled it when the child that has
+ * sent it has been waited for, and may then have what it likes. */
+static void *handle_and_forget(void *arg)
+{
+    struct parent *p = arg;
+
+    iso_expect_signals();
+    for (int i = 0; i < 30; i++) {
+        for (int way = 0; way <= LAST_WAY_TO_RUN; way++) {
+            const int before = *p->handled;
+
+            want_int(p->set(SIGUSR1, 2), 0);
+            want_int(p->run(way, "kill -USR1 $PPID"), 0);
+#ifndef __SANITIZE_THREAD__ /* which has signals wait for the end of waitpid */
+            want_int(*p->handled, before + 1);
+#endif
+            want_int(p->set(SIGUSR1, 0), 0);
+            want_int(*p->handled, before + 1);
+        }
+    }
+    return NULL;
+}
+
+ISO_CASE(what_a_child_has_sent_is_handled_before_it_is_waited_for)
+{
+    struct parent a = open_parent(0), b = open_parent(0);
+    pthread_t t;
+
+    /* So that the process has an action, and b ends by what it would get. */
+    want_int(b.set(SIGUSR2, 2), 0);
+    want_int(pthread_create(&t, NULL, handle_and_forget, &a), 0);
+    want_int(pthread_join(t, NULL), 0);
+    want_int(ended_by, 0);
+    want_int(*b.handled, 0);
+    iso_close_ctx(a.ctx);
+    iso_close_ctx(b.ctx);
+}
+
 /* ---- what they inherit ---- */
 
 enum { WAYS_TO_MAKE_ENDS = 5, SECOND = 1000 };
@@ -337,6 +402,7 @@ int main(void)
         cmocka_unit_test(groups_are_waited_for),
         cmocka_unit_test(a_child_that_others_have_waited_for_is_gone),
         cmocka_unit_test(signals_interrupt_a_wait_and_lose_nothing),
+        cmocka_unit_test(what_a_child_has_sent_is_handled_before_it_is_waited_for),
         cmocka_unit_test(a_child_does_not_hold_what_other_contexts_have_made),
         cmocka_unit_test(control_a_child_holds_its_own_contexts_and_the_programs),
         cmocka_unit_test(a_child_keeps_what_has_taken_a_number_since),
