@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "tests/support/exti_test.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -9,6 +10,7 @@
 
 static const char source[] =
     "#define _GNU_SOURCE\n"
+    "#include <errno.h>\n"
     "#include <signal.h>\n"
     "volatile sig_atomic_t count;\n"
     "static void handle(int s) { (void)s; count++; }\n"
@@ -22,6 +24,7 @@ static const char source[] =
     "int t_ignore(int s) { return sigignore(s); }\n"
     "int t_interrupt(int s, int interrupts) { return siginterrupt(s, interrupts); }\n"
     "int t_signal(int s) { return number_of(signal(s, handle)); }\n"
+    "int t_wrong(int s) { errno = 0; return signal(s, SIG_ERR) == SIG_ERR ? errno : -1; }\n"
     "int t_restarts(int s)\n"
     "{\n"
     "    struct sigaction a;\n"
@@ -34,7 +37,7 @@ static const char source[] =
 struct old_signals {
     struct exti_ctx *ctx;
     int (*set)(int), (*hold)(int), (*ignore)(int), (*interrupt)(int, int), (*restarts)(int);
-    int (*signal)(int), (*has)(int), (*raise)(int);
+    int (*signal)(int), (*wrong)(int), (*has)(int), (*raise)(int);
     volatile sig_atomic_t *count;
 };
 
@@ -54,6 +57,7 @@ static struct old_signals open_signals(uint32_t flags)
     *(void **)&s.ignore = iso_sym(m, "t_ignore");
     *(void **)&s.interrupt = iso_sym(m, "t_interrupt");
     *(void **)&s.signal = iso_sym(m, "t_signal");
+    *(void **)&s.wrong = iso_sym(m, "t_wrong");
     *(void **)&s.restarts = iso_sym(m, "t_restarts");
     *(void **)&s.has = iso_sym(m, "t_has");
     *(void **)&s.raise = iso_sym(m, "t_raise");
@@ -91,6 +95,8 @@ static void use_signals(const struct old_signals *s)
     want_int(s->set(SIGUSR1), 3);
     want_count(s, 2);
     want_int(s->ignore(SIGUSR2), 0);
+    want_int(s->has(SIGUSR2), 1);
+    want_int(s->wrong(SIGUSR2), EINVAL);
     want_int(s->has(SIGUSR2), 1);
     want_int(s->set(0), -1);
     want_int(s->ignore(SIGSTOP), -1);
