@@ -4,6 +4,7 @@
 #include "runtime/ending.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <signal.h>
 #include <unistd.h>
 #ifdef __linux__
@@ -56,6 +57,20 @@ int pyrt_ending_begin(struct pyrt_ending *e, const struct pyrt_api *py)
     return 0;
 }
 
+static void nothing(int sig)
+{
+    (void)sig;
+}
+
+/* What asks a program to end may arrive when its interpreter takes no signals any more, and is not
+ * to end the process. */
+static void expect_late(void)
+{
+    const struct sigaction act = {.sa_handler = nothing, .sa_flags = SA_RESTART};
+
+    sigaction(SIGRTMAX, &act, NULL);
+}
+
 static void wake(pid_t thread)
 {
     syscall(SYS_tgkill, getpid(), thread, SIGRTMAX);
@@ -63,6 +78,9 @@ static void wake(pid_t thread)
 
 void pyrt_ending_prepare(struct pyrt_ending *e)
 {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    pthread_once(&once, expect_late);
     sem_init(&e->over, 0, 0);
 }
 

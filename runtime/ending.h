@@ -24,7 +24,7 @@ struct pyrt_ending {
 
 enum pyrt_way { PYRT_RUNS, PYRT_RETURNED, PYRT_EXITED };
 
-/* To be called first. */
+/* To be called first, before the context is opened. */
 void pyrt_ending_prepare(struct pyrt_ending *e);
 
 /* The calling thread, which has the GIL and is the interpreter's main thread, will run the program.

@@ -10,9 +10,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "loader/interpose/spawn.h"
 #include "loader/track/address_map.h"
 #include "loader/track/children.h"
 #include "loader/track/redirects.h"
+#include "loader/track/signal_hand_over.h"
 #include "loader/track/signal_table.h"
 
 #define CALL ((uintptr_t)__builtin_return_address(0))
@@ -23,16 +25,8 @@ static int interposed_spawn(pid_t *pid, const char *path, const posix_spawn_file
                             const posix_spawnattr_t *attributes, char *const argv[],
                             char *const envp[])
 {
-    const struct exti_ctx *ctx = exti__address_map_ctx(CALL);
-    pid_t started;
-    int rc;
-
-    exti__child_starts(ctx);
-    rc = posix_spawn(&started, path, actions, attributes, argv, envp);
-    exti__child_started(ctx, rc ? 0 : started);
-    if (!rc && pid)
-        *pid = started;
-    return rc;
+    return exti__spawn(exti__address_map_ctx(CALL), posix_spawn, pid, path, actions, attributes,
+                       argv, envp);
 }
 
 /* vfork's child returns on its parent's stack, so what calls it must not return before the caller
@@ -94,7 +88,7 @@ void exti__vfork_child(uintptr_t caller) __attribute__((used));
 
 pid_t exti__vforked(int pid, uintptr_t caller)
 {
-    const struct exti_ctx *ctx = exti__address_map_ctx(caller);
+    struct exti_ctx *ctx = exti__address_map_ctx(caller);
 
     if (pid < 0) {
         errno = -pid;
@@ -109,7 +103,7 @@ pid_t exti__vforked(int pid, uintptr_t caller)
  * signals; but signal actions of its own: those of the process. */
 void exti__vfork_child(uintptr_t caller)
 {
-    const struct exti_ctx *ctx = exti__address_map_ctx(caller);
+    struct exti_ctx *ctx = exti__address_map_ctx(caller);
     const struct exti_signals *s = ctx ? atomic_load(&ctx->signals) : NULL;
 
     if (ctx)
@@ -264,19 +258,27 @@ static pid_t wait_several(const struct exti_ctx *ctx, pid_t which, int *status, 
     return w.info.si_pid;
 }
 
-static pid_t wait_by(uintptr_t caller, pid_t which, int *status, int options, struct rusage *usage)
+static pid_t wait_as_system(pid_t which, int *status, int options, struct rusage *usage)
 {
-    const struct exti_ctx *ctx = exti__address_map_ctx(caller);
     int mine = 0;
-    pid_t pid;
+    pid_t pid = wait4(which, &mine, options, usage);
 
-    if (which <= 0 && ctx && !(options & ~(WNOHANG | WUNTRACED | WCONTINUED)))
-        return wait_several(ctx, which, status, options, usage);
-    pid = wait4(which, &mine, options, usage);
     if (pid > 0 && (WIFEXITED(mine) || WIFSIGNALED(mine)))
         exti__child_ended(pid);
     if (pid > 0 && status)
         *status = mine;
+    return pid;
+}
+
+static pid_t wait_by(uintptr_t caller, pid_t which, int *status, int options, struct rusage *usage)
+{
+    const struct exti_ctx *ctx = exti__address_map_ctx(caller);
+    const bool several = which <= 0 && ctx && !(options & ~(WNOHANG | WUNTRACED | WCONTINUED));
+    pid_t pid = several ? wait_several(ctx, which, status, options, usage)
+                        : wait_as_system(which, status, options, usage);
+
+    if (pid > 0)
+        exti__signals_settle();
     return pid;
 }
 
@@ -300,35 +302,49 @@ static pid_t interposed_wait4(pid_t which, int *status, int options, struct rusa
     return wait_by(CALL, which, status, options, usage);
 }
 
-static int interposed_waitid(idtype_t kind, id_t id, siginfo_t *out, int options)
+/* waitid(2) for one child, or for what is no copy's. */
+static int find_as_system(idtype_t kind, id_t id, siginfo_t *out, int options)
 {
-    const struct exti_ctx *ctx = exti__address_map_ctx(CALL);
+    int rc = waitid(kind, id, out, options);
+
+    if (!rc && out->si_pid && has_ended(out) && !(options & WNOWAIT))
+        exti__child_ended(out->si_pid);
+    return rc;
+}
+
+/* waitid(2) for more than one child. */
+static int find_several(const struct exti_ctx *ctx, idtype_t kind, id_t id, siginfo_t *out,
+                        int options)
+{
     struct waiting w = {.ctx = ctx,
                         .group = kind == P_ALL ? 0
                                  : id          ? (pid_t)id
                                                : getpgrp(),
                         .options = options};
-    siginfo_t info = {0};
-    int rc;
+    const int rc = wait_for_any(&w);
 
-    if (!ctx || (kind != P_ALL && kind != P_PGID)) {
-        rc = waitid(kind, id, &info, options);
-        if (!rc && info.si_pid && has_ended(&info) && !(options & WNOWAIT))
-            exti__child_ended(info.si_pid);
-        if (!rc && out)
-            *out = info;
-        return rc;
-    }
-    rc = wait_for_any(&w);
     if (rc && rc != EAGAIN) {
         errno = rc;
         return -1;
     }
-    if (out && rc == EAGAIN)
-        *out = info;
-    else if (out)
+    if (!rc)
         *out = w.info;
     return 0;
+}
+
+static int interposed_waitid(idtype_t kind, id_t id, siginfo_t *out, int options)
+{
+    const struct exti_ctx *ctx = exti__address_map_ctx(CALL);
+    siginfo_t info = {0};
+    const int rc = ctx && (kind == P_ALL || kind == P_PGID)
+                       ? find_several(ctx, kind, id, &info, options)
+                       : find_as_system(kind, id, &info, options);
+
+    if (!rc && info.si_pid)
+        exti__signals_settle();
+    if (!rc && out)
+        *out = info;
+    return rc;
 }
 
 /* ---- looking them up ---- */

@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #include "loader/interpose/exec_child.h"
+#include "loader/interpose/spawn.h"
 #include "loader/track/address_map.h"
-#include "loader/track/children.h"
 #include "loader/track/redirects.h"
 #include "loader/track/surroundings.h"
 
@@ -272,23 +272,14 @@ static int interposed_spawnp(pid_t *pid, const char *name,
                              char *const envp[])
 {
     struct exti_environment *e = exti__environment_at(CALL);
-    const struct exti_ctx *ctx = exti__address_map_ctx(CALL);
+    struct exti_ctx *ctx = exti__address_map_ctx(CALL);
     struct path_search s;
-    pid_t started;
     int rc;
 
-    exti__child_starts(ctx);
-    if (!e || !*name || strchr(name, '/')) {
-        rc = posix_spawnp(&started, name, actions, attributes, argv, envp);
-    } else {
-        rc = find_program(e, name, &s);
-        if (!rc)
-            rc = posix_spawn(&started, s.file, actions, attributes, argv, envp);
-    }
-    exti__child_started(ctx, rc ? 0 : started);
-    if (!rc && pid)
-        *pid = started;
-    return rc;
+    if (!e || !*name || strchr(name, '/'))
+        return exti__spawn(ctx, posix_spawnp, pid, name, actions, attributes, argv, envp);
+    rc = find_program(e, name, &s);
+    return rc ? rc : exti__spawn(ctx, posix_spawn, pid, s.file, actions, attributes, argv, envp);
 }
 
 /* ---- looking them up ---- */

@@ -7,9 +7,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "loader/interpose/spawn.h"
 #include "loader/track/address_map.h"
 #include "loader/track/calls.h"
-#include "loader/track/children.h"
 #include "loader/track/context_end.h"
 #include "loader/track/fork_handlers.h"
 #include "loader/track/redirects.h"
@@ -41,30 +41,28 @@ static void end_fork(const struct exti_ctx *before)
 
 static pid_t interposed_fork(void)
 {
-    const struct exti_ctx *ctx = exti__address_map_ctx((uintptr_t)CALL);
+    struct exti_ctx *ctx = exti__address_map_ctx((uintptr_t)CALL);
     const struct exti_ctx *before = begin_fork(CALL);
+    const struct exti_start start = exti__start_begin();
     pid_t pid;
 
-    exti__child_starts(ctx);
     pid = fork();
+    exti__start_end(&start, ctx, pid);
     end_fork(before);
-    if (pid)
-        exti__child_started(ctx, pid);
     return pid;
 }
 
 static int interposed_forkpty(int *terminal, char *name, const struct termios *settings,
                               const struct winsize *size)
 {
-    const struct exti_ctx *ctx = exti__address_map_ctx((uintptr_t)CALL);
+    struct exti_ctx *ctx = exti__address_map_ctx((uintptr_t)CALL);
     const struct exti_ctx *before = begin_fork(CALL);
+    const struct exti_start start = exti__start_begin();
     int pid;
 
-    exti__child_starts(ctx);
     pid = forkpty(terminal, name, settings, size);
+    exti__start_end(&start, ctx, pid);
     end_fork(before);
-    if (pid)
-        exti__child_started(ctx, pid);
     return pid;
 }
 

@@ -16,10 +16,12 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "loader/interpose/spawn.h"
 #include "loader/track/address_map.h"
 #include "loader/track/children.h"
 #include "loader/track/fork_lock.h"
 #include "loader/track/redirects.h"
+#include "loader/track/signal_hand_over.h"
 #include "loader/track/signal_table.h"
 #include "loader/track/surroundings.h"
 
@@ -73,7 +75,7 @@ int exti__shell_calls_survive_forks(void)
 
 /* What starts the shell. */
 struct caller {
-    const struct exti_ctx *ctx;
+    struct exti_ctx *ctx;
     const struct exti_environment *environment;
 };
 
@@ -81,12 +83,9 @@ static int start_shell(pid_t *pid, const char *command, const posix_spawn_file_a
                        const posix_spawnattr_t *attributes, const struct caller *caller)
 {
     char *const words[] = {(char *)"sh", (char *)"-c", (char *)"--", (char *)command, NULL};
-    int rc;
 
-    exti__child_starts(caller->ctx);
-    rc = posix_spawn(pid, _PATH_BSHELL, actions, attributes, words, caller->environment->list);
-    exti__child_started(caller->ctx, rc ? 0 : *pid);
-    return rc;
+    return exti__spawn(caller->ctx, posix_spawn, pid, _PATH_BSHELL, actions, attributes, words,
+                       caller->environment->list);
 }
 
 static int await_child(pid_t pid)
@@ -97,6 +96,7 @@ static int await_child(pid_t pid)
         if (errno != EINTR)
             return -1;
     exti__child_ended(pid);
+    exti__signals_settle();
     return status;
 }
 

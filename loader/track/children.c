@@ -2,137 +2,181 @@
 #include "loader/track/children.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
-#include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "loader/track/moment.h"
+#include "loader/track/parked_signals.h"
 #include "loader/track/process_stat.h"
-#include "loader/track/signal_hand_over.h"
+
+/* What a child has sent may come to the dispatcher after the child has been waited for. */
+#define MEMORY 1000000000u /* ns */
+
+#define FREE 0
+#define TAKEN (-1) /* is being written */
 
 struct child {
-    const struct exti_ctx *ctx;
-    pid_t pid;
+    atomic_int pid; /* or FREE or TAKEN */
+    _Atomic(const struct exti_ctx *) ctx;
+    _Atomic(struct exti_signals *) signals;
+    _Atomic uint64_t started, ended; /* exti__now; 0: it has not been waited for */
 };
 
-/* Guards the table.  Signals are blocked meanwhile: a handler of SIGCHLD comes here.  Innermost. */
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+#define BLOCK 128
+
+struct block {
+    struct child children[BLOCK];
+    _Atomic(struct block *) next; /* is never freed */
+};
+
+static struct block first;
+/* The starts of children whose numbers are not known yet.  More than there is room for at once are
+ * not noted, so what such children send at once comes from outside. */
+#define STARTS 256
+static _Atomic uint64_t starts[STARTS]; /* their numbers, from 1 on; 0: none */
+static _Atomic uint64_t begun;
 static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
 static int fork_error;
-static struct child *children;
-static size_t count, room;
 
-static atomic_uint starts; /* by all threads: of children whose numbers are not known yet */
-static _Thread_local struct {
-    const struct exti_ctx *ctx; /* of the last */
-    unsigned n;                 /* of `starts` */
-} starting;
-
-static void lock_children(sigset_t *signals)
+/* The next child in the table after `c`, from the first on for NULL. */
+static struct child *next_of(struct block **b, struct child *c)
 {
-    sigset_t all;
-
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, signals);
-    pthread_mutex_lock(&lock);
+    if (!c) {
+        *b = &first;
+        return first.children;
+    }
+    if (++c < (*b)->children + BLOCK)
+        return c;
+    *b = atomic_load(&(*b)->next);
+    return *b ? (*b)->children : NULL;
 }
 
-static void unlock_children(const sigset_t *signals)
+static struct child *find(pid_t pid)
 {
-    pthread_mutex_unlock(&lock);
-    pthread_sigmask(SIG_SETMASK, signals, NULL);
-}
+    struct block *b;
 
-static bool grow(void)
-{
-    const size_t larger = room ? room * 2 : 64;
-    struct child *grown = exti__realloc(children, larger * sizeof *grown);
-
-    if (!grown)
-        return false;
-    children = grown;
-    room = larger;
-    return true;
-}
-
-/* The lock is held. */
-static const struct child *find(pid_t pid)
-{
-    for (size_t i = 0; i < count; i++)
-        if (children[i].pid == pid)
-            return &children[i];
+    for (struct child *c = next_of(&b, NULL); c; c = next_of(&b, c))
+        if (c->pid == pid)
+            return c;
     return NULL;
 }
 
-void exti__child_add(const struct exti_ctx *ctx, pid_t pid)
+/* Takes the child, if it is still this one. */
+static bool take(struct child *c, pid_t pid)
 {
-    sigset_t signals;
+    int expected = pid;
 
-    lock_children(&signals);
-    if (!find(pid) && (count < room || grow()))
-        children[count++] = (struct child){ctx, pid};
-    unlock_children(&signals);
+    return atomic_compare_exchange_strong(&c->pid, &expected, TAKEN);
 }
 
-void exti__child_starts(const struct exti_ctx *ctx)
+static bool take_unused(struct child *c, uint64_t now)
 {
-    if (!ctx)
-        return;
-    starting.ctx = ctx;
-    atomic_fetch_add(&starts, 1);
-    starting.n++;
+    const pid_t pid = c->pid;
+    const uint64_t ended = c->ended;
+
+    return pid != TAKEN && (pid == FREE || (ended && now - ended > MEMORY)) && take(c, pid);
 }
 
-void exti__child_started(const struct exti_ctx *ctx, pid_t pid)
+static struct child *find_unused(uint64_t now)
 {
-    if (!ctx)
+    struct block *b, *last = &first, *more;
+
+    for (struct child *c = next_of(&b, NULL); c; c = next_of(&b, c)) {
+        if (take_unused(c, now))
+            return c;
+        last = b;
+    }
+    more = exti__calloc(1, sizeof *more);
+    if (!more)
+        return NULL;
+    more->children[0].pid = TAKEN;
+    for (b = NULL; !atomic_compare_exchange_strong(&last->next, &b, more); b = NULL)
+        last = b;
+    return more->children;
+}
+
+/* An older process may have had the number. */
+static struct child *take_number(pid_t pid, uint64_t now)
+{
+    struct child *c = find(pid);
+
+    return c && take(c, pid) ? c : find_unused(now);
+}
+
+void exti__child_add(struct exti_ctx *ctx, pid_t pid)
+{
+    const uint64_t now = exti__now();
+    struct child *c = find(pid);
+
+    if (c && c->ctx == ctx && !c->ended) {
+        c->signals = atomic_load(&ctx->signals);
         return;
-    if (pid > 0)
+    }
+    c = take_number(pid, now);
+    if (!c)
+        return;
+    c->ctx = ctx;
+    c->signals = atomic_load(&ctx->signals);
+    c->started = now;
+    c->ended = 0;
+    c->pid = pid;
+}
+
+uint64_t exti__child_starts(void)
+{
+    const uint64_t number = atomic_fetch_add(&begun, 1) + 1;
+
+    for (size_t i = 0; i < STARTS; i++) {
+        uint64_t none = 0;
+
+        if (!starts[i] && atomic_compare_exchange_strong(&starts[i], &none, number))
+            break;
+    }
+    return number;
+}
+
+void exti__child_started(struct exti_ctx *ctx, pid_t pid, uint64_t number)
+{
+    if (ctx && pid > 0)
         exti__child_add(ctx, pid);
-    starting.n--;
-    atomic_fetch_sub(&starts, 1);
+    for (size_t i = 0; i < STARTS; i++)
+        if (starts[i] == number)
+            starts[i] = 0;
 }
 
 void exti__child_ended(pid_t pid)
 {
-    sigset_t signals;
+    struct child *c = find(pid);
 
-    exti__signals_settle(); /* while the dispatcher can still find out whose it is */
-    lock_children(&signals);
-    for (size_t i = 0; i < count;)
-        if (children[i].pid == pid)
-            children[i] = children[--count];
-        else
-            i++;
-    unlock_children(&signals);
+    if (c)
+        c->ended = exti__now();
 }
 
-size_t exti__children_of(const struct exti_ctx *ctx, pid_t *out, size_t n)
+size_t exti__children_of(const struct exti_ctx *ctx, pid_t *out, size_t room)
 {
     size_t found = 0;
-    sigset_t signals;
+    struct block *b;
 
-    lock_children(&signals);
-    for (size_t i = 0; i < count; i++)
-        if (children[i].ctx == ctx && found++ < n)
-            out[found - 1] = children[i].pid;
-    unlock_children(&signals);
+    for (struct child *c = next_of(&b, NULL); c; c = next_of(&b, c)) {
+        const pid_t pid = c->pid;
+
+        if (pid > 0 && c->ctx == ctx && !c->ended && found++ < room)
+            out[found - 1] = pid;
+    }
     return found;
 }
 
 void exti__children_forget(const struct exti_ctx *ctx)
 {
-    sigset_t signals;
+    struct block *b;
 
-    lock_children(&signals);
-    for (size_t i = 0; i < count;)
-        if (children[i].ctx == ctx)
-            children[i] = children[--count];
-        else
-            i++;
-    unlock_children(&signals);
+    for (struct child *c = next_of(&b, NULL); c; c = next_of(&b, c)) {
+        const pid_t pid = c->pid;
+
+        if (pid > 0 && c->ctx == ctx && take(c, pid))
+            c->pid = FREE;
+    }
 }
 
 /* ---- senders of signals ---- */
@@ -140,91 +184,76 @@ void exti__children_forget(const struct exti_ctx *ctx)
 /* Each is the child of the next, and so on. */
 #define GENERATIONS 16
 
-static pid_t parent_of(pid_t pid)
+static bool read_child(pid_t pid, struct exti_child *out)
+{
+    struct child *c = find(pid);
+
+    if (!c || (c->ended && exti__now() - c->ended > MEMORY))
+        return false;
+    *out = (struct exti_child){.signals = c->signals, .started = c->started};
+    return c->pid == pid && out->signals;
+}
+
+uint64_t exti__children_begun(void)
+{
+    return begun;
+}
+
+bool exti__children_start(uint64_t number)
+{
+    for (size_t i = 0; i < STARTS; i++) {
+        const uint64_t n = starts[i];
+
+        if (n && n <= number)
+            return true;
+    }
+    return false;
+}
+
+/* It becomes known before it can be waited for, and before its start is over. */
+static enum exti_kinship look_again(pid_t pid, enum exti_kinship otherwise, struct exti_child *out)
+{
+    return read_child(pid, out) ? EXTI_CHILD_STARTED : otherwise;
+}
+
+enum exti_kinship exti__child_find(pid_t pid, struct exti_child *out)
 {
     struct exti_process_stat stat;
-
-    return exti__process_stat(pid, &stat) ? stat.parent : 0;
-}
-
-static struct exti_signals *signals_of(pid_t pid)
-{
-    const struct child *found;
-    struct exti_signals *s = NULL;
-    sigset_t signals;
-
-    lock_children(&signals);
-    found = find(pid);
-    if (found)
-        s = atomic_load(&found->ctx->signals);
-    unlock_children(&signals);
-    return s;
-}
-
-/* Of a child that may be one whose start is under way: those of other threads are waited for, for
- * a tenth of a second at most, and what is left is this thread's, which the signal has
- * interrupted. */
-static struct exti_signals *signals_of_started(pid_t pid)
-{
-    const struct timespec moment = {0, 50000};
-    struct exti_signals *s;
-
-    for (int i = 0; i < 2000 && starts > starting.n; i++)
-        nanosleep(&moment, NULL);
-    s = signals_of(pid);
-    return s || !starting.n ? s : atomic_load(&starting.ctx->signals);
-}
-
-struct exti_signals *exti__child_signals(pid_t pid)
-{
-    struct exti_signals *s = NULL;
     const pid_t self = getpid();
 
-    for (int i = 0; i < GENERATIONS && pid > 1 && pid != self && !s; i++) {
-        const pid_t child = pid;
-
-        s = signals_of(child);
-        pid = s ? child : parent_of(child);
-        if (pid == self)
-            s = signals_of_started(child);
+    for (int i = 0; i < GENERATIONS && pid > 1 && pid != self; i++) {
+        if (read_child(pid, out))
+            return EXTI_CHILD_STARTED;
+        if (!exti__process_stat(pid, &stat))
+            return look_again(pid, EXTI_CHILD_NONE, out);
+        if (stat.parent == self)
+            return look_again(pid, EXTI_CHILD_UNKNOWN, out);
+        pid = stat.parent;
     }
-    return s;
+    return EXTI_CHILD_NONE;
 }
 
 /* ---- forks ---- */
 
-static sigset_t fork_signals; /* of the thread that forks, which holds the lock */
-
-static void begin_fork(void)
-{
-    sigset_t signals;
-
-    lock_children(&signals);
-    fork_signals = signals;
-}
-
-static void end_fork(void)
-{
-    const sigset_t signals = fork_signals;
-
-    unlock_children(&signals);
-}
-
 /* They are the parent's. */
 static void begin_child(void)
 {
-    count = 0;
-    starts = starting.n = 0;
-    end_fork();
+    struct block *b;
+
+    for (struct child *c = next_of(&b, NULL); c; c = next_of(&b, c))
+        c->pid = FREE;
+    for (size_t i = 0; i < STARTS; i++)
+        starts[i] = 0;
+    exti__signals_forget_parked();
 }
 
-static void install_fork_handlers(void)
+static void install_fork_handler(void)
 {
-    fork_error = pthread_atfork(begin_fork, end_fork, begin_child);
+    fork_error = pthread_atfork(NULL, NULL, begin_child);
 }
 
 int exti__children_survive_forks(void)
 {
-    pthread_once(&fork_once, install_fork_handlers);
+    pthread_once(&fork_once, install_fork_handler);
     return fork_error;
 }

@@ -1,7 +1,10 @@
+/* By system calls: the C library's functions are cancellation points. */
+#define _GNU_SOURCE
 #include "loader/track/process_stat.h"
 
 #include <fcntl.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 /* Appends the number and the text, by what a signal handler may call. */
@@ -24,7 +27,7 @@ static int open_stat(pid_t pid)
     char path[64] = "/proc/";
 
     put(put(path + strlen(path), pid, "/task/"), pid, "/stat");
-    return open(path, O_RDONLY | O_CLOEXEC);
+    return (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
 }
 
 /* proc(5): the state and the parent's number follow the name, which is in brackets. */
@@ -37,8 +40,8 @@ bool exti__process_stat(pid_t pid, struct exti_process_stat *out)
 
     if (fd < 0)
         return false;
-    n = read(fd, text, sizeof text - 1);
-    close(fd);
+    n = syscall(SYS_read, fd, text, sizeof text - 1);
+    syscall(SYS_close, fd);
     text[n > 0 ? n : 0] = 0;
     p = strrchr(text, ')');
     if (!p || strlen(p) < 5)

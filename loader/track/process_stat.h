@@ -1,4 +1,5 @@
-/* What the kernel tells of a process.  Linux.  Any thread, signal handlers included. */
+/* What the kernel tells of a process.  Linux.  Any thread, signal handlers included; no
+ * cancellation point. */
 #ifndef LOADER_TRACK_PROCESS_STAT_H
 #define LOADER_TRACK_PROCESS_STAT_H
 

@@ -1,9 +1,23 @@
 #include "loader/track/signal_cell.h"
 
+#include "loader/track/moment.h"
+
+static uint64_t left_at(const struct exti_signal_cell *c, const struct sigaction *next)
+{
+    const uintptr_t now = atomic_load_explicit(&c->handler, memory_order_relaxed);
+
+    if (exti__signal_is_function(next->sa_handler))
+        return 0;
+    return exti__signal_is_function((void (*)(int))now)
+               ? exti__now()
+               : atomic_load_explicit(&c->left, memory_order_relaxed);
+}
+
 void exti__signal_cell_write(struct exti_signal_cell *c, const struct sigaction *a, pid_t thread,
                              bool waited)
 {
     const unsigned version = atomic_load_explicit(&c->version, memory_order_relaxed);
+    const uint64_t left = left_at(c, a);
 
     atomic_store_explicit(&c->version, version + 1, memory_order_relaxed);
     atomic_thread_fence(memory_order_release);
@@ -11,6 +25,7 @@ void exti__signal_cell_write(struct exti_signal_cell *c, const struct sigaction 
     atomic_store_explicit(&c->flags, (unsigned)a->sa_flags, memory_order_relaxed);
     atomic_store_explicit(&c->thread, thread, memory_order_relaxed);
     atomic_store_explicit(&c->waited, waited, memory_order_relaxed);
+    atomic_store_explicit(&c->left, left, memory_order_relaxed);
     atomic_store_explicit(&c->version, version + 2, memory_order_release);
 }
 
@@ -25,6 +40,7 @@ struct exti_signal_action exti__signal_cell_read(const struct exti_signal_cell *
         a.flags = atomic_load_explicit(&c->flags, memory_order_relaxed);
         a.thread = atomic_load_explicit(&c->thread, memory_order_relaxed);
         a.waited = atomic_load_explicit(&c->waited, memory_order_relaxed);
+        a.left = atomic_load_explicit(&c->left, memory_order_relaxed);
         atomic_thread_fence(memory_order_acquire);
         after = atomic_load_explicit(&c->version, memory_order_relaxed);
     } while (before != after || (before & 1));

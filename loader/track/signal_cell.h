@@ -14,6 +14,7 @@ struct exti_signal_action {
     unsigned flags;       /* SA_* */
     pid_t thread;         /* the one that set it, which is to handle the signal */
     bool waited;          /* that thread takes the signal by sigwait(3) or the like */
+    uint64_t left;        /* when it was a function last, by exti__now; 0: never, or it is one */
 };
 
 /* One thread writes at a time; any reads, a signal handler too. */
@@ -23,6 +24,7 @@ struct exti_signal_cell {
     atomic_uint flags;
     atomic_int thread;
     atomic_bool waited;
+    _Atomic uint64_t left;
 };
 
 void exti__signal_cell_write(struct exti_signal_cell *c, const struct sigaction *a, pid_t thread,

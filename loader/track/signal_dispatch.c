@@ -14,11 +14,21 @@
 
 #include "loader/track/address_map.h"
 #include "loader/track/children.h"
+#include "loader/track/moment.h"
+#include "loader/track/parked_signals.h"
 #include "loader/track/signal_hand_over.h"
 #include "loader/track/timer_table.h"
 
-#define MARK 0x45000000u           /* upper bits of si_errno, then 16 of the number, 8 of si_code */
-#define MARK_THREAD 0xffffu        /* each context whose signals the thread handles */
+/* What the upper bits of si_errno say; 16 of the number follow, and 8 of si_code. */
+enum mark {
+    NO_MARK = 0,
+    MARK_OWN = 0x45,     /* the context's */
+    MARK_HANDLED = 0x46, /* likewise, and it had a function for it when it was sent on */
+    MARK_THREAD = 0x47,  /* of each context whose signals the thread handles */
+    MARK_OUTSIDE = 0x48, /* it comes from outside, whoever has sent it */
+};
+
+#define LATE 100000000u            /* ns */
 #define VALUE_MARK 0x4558496c0000u /* upper bits of si_value */
 
 static bool is_function(const struct exti_signal_action *a)
@@ -31,13 +41,6 @@ static pid_t this_thread(void)
     return (pid_t)syscall(SYS_gettid);
 }
 
-static int send_info(pid_t thread, unsigned number, siginfo_t *info)
-{
-    info->si_errno = (int)(MARK | number << 8 | ((unsigned)info->si_code & 0xff));
-    info->si_code = SI_QUEUE;
-    return syscall(SYS_rt_tgsigqueueinfo, getpid(), thread, info->si_signo, info) ? errno : 0;
-}
-
 /* ---- marks ---- */
 
 static void *value_of(const struct exti_signals *s)
@@ -45,26 +48,54 @@ static void *value_of(const struct exti_signals *s)
     return (void *)(uintptr_t)(VALUE_MARK | exti__signals_number(s));
 }
 
-/* Takes the mark off.  -1: there is none. */
-static int take_mark(siginfo_t *info)
+static void put_mark(siginfo_t *info, enum mark mark, unsigned number)
 {
+    info->si_errno = (int)((unsigned)mark << 24 | number << 8 | ((unsigned)info->si_code & 0xff));
+    info->si_code = SI_QUEUE;
+}
+
+static enum mark mark_of(const siginfo_t *info)
+{
+    const unsigned mark = (unsigned)info->si_errno >> 24;
+
+    return mark >= MARK_OWN && mark <= MARK_OUTSIDE ? (enum mark)mark : NO_MARK;
+}
+
+/* Takes the mark off. */
+static enum mark take_mark(siginfo_t *info, unsigned *number)
+{
+    const enum mark mark = mark_of(info);
     const uintptr_t value = (uintptr_t)info->si_value.sival_ptr;
     const int code = info->si_errno & 0xff;
-    int number = -1;
 
-    if (((unsigned)info->si_errno & 0xff000000u) == MARK) {
-        number = info->si_errno >> 8 & 0xffff;
+    if (mark) {
+        *number = (unsigned)info->si_errno >> 8 & 0xffff;
         /* SI_KERNEL, 0x80, is the one above 0x7f that is not negative. */
         info->si_code = code > 0x7f && code != SI_KERNEL ? code - 0x100 : code;
         info->si_errno = 0;
-    } else if ((info->si_code == SI_QUEUE || info->si_code == SI_TIMER) &&
-               (value & ~(uintptr_t)0xffff) == VALUE_MARK) {
-        number = (int)(value & 0xffff);
-        info->si_value.sival_ptr = NULL;
-        /* As pthread_kill(3) and setitimer(2) have it. */
-        info->si_code = info->si_code == SI_QUEUE ? SI_TKILL : SI_KERNEL;
+        return mark;
     }
-    return number;
+    if ((info->si_code != SI_QUEUE && info->si_code != SI_TIMER) ||
+        (value & ~(uintptr_t)0xffff) != VALUE_MARK)
+        return NO_MARK;
+    *number = (unsigned)value & 0xffff;
+    info->si_value.sival_ptr = NULL;
+    /* As pthread_kill(3) and setitimer(2) have it. */
+    info->si_code = info->si_code == SI_QUEUE ? SI_TKILL : SI_KERNEL;
+    return MARK_OWN;
+}
+
+static int send_marked(pid_t thread, enum mark mark, unsigned number, siginfo_t *info)
+{
+    put_mark(info, mark, number);
+    return syscall(SYS_rt_tgsigqueueinfo, getpid(), thread, info->si_signo, info) ? errno : 0;
+}
+
+/* To the process. */
+static void send_again(siginfo_t *info)
+{
+    put_mark(info, MARK_OUTSIDE, 0);
+    syscall(SYS_rt_sigqueueinfo, getpid(), info->si_signo, info);
 }
 
 bool exti__signal_send_value(const struct exti_signals *s, int sig, union sigval *out)
@@ -163,8 +194,9 @@ static bool end_context(struct exti_signals *s, int sig)
 
 /* ---- one context's ---- */
 
-/* The signal is the context's alone, and has arrived. */
-static void arrive(struct exti_signals *s, siginfo_t *info, void *context)
+/* The signal is the context's alone, and has arrived.  `handled`: for a function, which the context
+ * may have taken back since. */
+static void arrive(struct exti_signals *s, siginfo_t *info, void *context, bool handled)
 {
     const int sig = info->si_signo;
     const struct exti_signal_action a = exti__signal_action(s, sig);
@@ -173,7 +205,8 @@ static void arrive(struct exti_signals *s, siginfo_t *info, void *context)
     if (!exti__signals_enter(s))
         return;
     exti__signals_leave(s);
-    if (call_context(s, info, context) || a.handler == SIG_IGN || !exti__signal_ends_process(sig))
+    if (call_context(s, info, context) || handled || a.handler == SIG_IGN ||
+        !exti__signal_ends_process(sig))
         return;
     if (!end_context(s, sig) && !call_program(info, context))
         take_default(sig);
@@ -218,7 +251,7 @@ static void send_on(unsigned n, const struct exti_signal_action *a, siginfo_t *i
 
     if (was_sent(n, info->si_signo, a->thread))
         return;
-    if (send_info(a->thread, MARK_THREAD, &marked) && is_function(a))
+    if (send_marked(a->thread, MARK_THREAD, 0, &marked) && is_function(a))
         call_context(exti__signals_at(n), info, context);
 }
 
@@ -327,10 +360,11 @@ static void arrive_there(struct exti_signals *s, siginfo_t *info, void *context)
     if ((is_function(&a) || a.waited) && a.thread != this_thread()) {
         siginfo_t marked = *info;
 
-        if (send_info(a.thread, exti__signals_number(s), &marked) == 0)
+        if (!send_marked(a.thread, is_function(&a) ? MARK_HANDLED : MARK_OWN,
+                         exti__signals_number(s), &marked))
             return;
     }
-    arrive(s, info, context);
+    arrive(s, info, context, false);
 }
 
 /* By timer_create(2) of a context; false: it is none's.  What the timer was told to have done with
@@ -347,23 +381,79 @@ static bool arrive_by_timer(siginfo_t *info, void *context)
     return true;
 }
 
-/* The context whose child, or child's child, has sent the signal by kill(2) or sigqueue(3). */
-static struct exti_signals *sender_of(const siginfo_t *info)
+/* Whether a child of a context, or its child, has sent the signal by kill(2) or sigqueue(3). */
+static enum exti_kinship find_sender(const siginfo_t *info, struct exti_child *out)
 {
     const bool sent = info->si_code == SI_USER || info->si_code == SI_QUEUE;
 
-    return sent && info->si_pid != getpid() ? exti__child_signals(info->si_pid) : NULL;
+    return sent && info->si_pid != getpid() ? exti__child_find(info->si_pid, out) : EXTI_CHILD_NONE;
+}
+
+/* A process of one thread would have handled it before it took the function back: another thread
+ * has only now come to it. */
+static bool is_late(const struct exti_child *sender, int sig)
+{
+    const struct exti_signal_action a = exti__signal_action(sender->signals, sig);
+
+    return a.handler == SIG_DFL && sender->started < a.left && exti__now() - a.left < LATE;
+}
+
+/* To the context's thread for it, which may block it. */
+static void send_to_context(struct exti_signals *s, siginfo_t *info)
+{
+    const struct exti_signal_action a = exti__signal_action(s, info->si_signo);
+    const bool function = is_function(&a);
+
+    send_marked(function || a.waited ? a.thread : this_thread(), function ? MARK_HANDLED : MARK_OWN,
+                exti__signals_number(s), info);
+}
+
+/* Sends on what was parked; false: its sender may still be a child that is being started. */
+static bool send_parked(siginfo_t *info, uint64_t begun)
+{
+    const bool starts = exti__children_start(begun);
+    struct exti_child sender;
+    const enum exti_kinship kin = find_sender(info, &sender);
+
+    if (kin == EXTI_CHILD_UNKNOWN && starts)
+        return false;
+    if (kin != EXTI_CHILD_STARTED)
+        send_again(info);
+    else if (!is_late(&sender, info->si_signo))
+        send_to_context(sender.signals, info);
+    return true;
+}
+
+/* Who ends a start looks at all that is parked, and who parks then looks at all starts, so one of
+ * them sees the other. */
+void exti__signals_unpark(void)
+{
+    exti__signals_each_parked(send_parked);
+}
+
+/* Until it is known whose child the sender is, if that can be a context's. */
+static bool park(const siginfo_t *info)
+{
+    const uint64_t begun = exti__children_begun();
+
+    if (!exti__children_start(begun) || !exti__signal_park(info, begun))
+        return false;
+    exti__signals_unpark();
+    return true;
 }
 
 /* To the context whose children send it, as to the process that has such children.  False: it is
  * from elsewhere. */
 static bool arrive_from_child(siginfo_t *info, void *context)
 {
-    struct exti_signals *s = sender_of(info);
+    struct exti_child sender;
+    const enum exti_kinship kin = find_sender(info, &sender);
 
-    if (s)
-        arrive_there(s, info, context);
-    return s != NULL;
+    if (kin != EXTI_CHILD_STARTED)
+        return kin == EXTI_CHILD_UNKNOWN && park(info);
+    if (!is_late(&sender, info->si_signo))
+        arrive_there(sender.signals, info, context);
+    return true;
 }
 
 static bool arrive_at_thread(siginfo_t *info, void *context)
@@ -387,21 +477,32 @@ static void arrive_unmarked(siginfo_t *info, void *context)
         arrive_from_outside(info, context, NULL);
 }
 
+/* The process's; by another thread, if that is to handle it. */
+static void arrive_at_process(siginfo_t *info, void *context, bool outside)
+{
+    exti__hand_over_begin();
+    if (outside)
+        arrive_from_outside(info, context, NULL);
+    else
+        arrive_unmarked(info, context);
+    exti__hand_over_end();
+}
+
 static void dispatch(int sig, siginfo_t *info, void *context)
 {
-    const int error = errno, number = take_mark(info);
-    struct exti_signals *s = number >= 0 ? exti__signals_at((unsigned)number) : NULL;
+    const int error = errno;
+    unsigned number = 0;
+    const enum mark mark = take_mark(info, &number);
+    struct exti_signals *s =
+        mark == MARK_OWN || mark == MARK_HANDLED ? exti__signals_at(number) : NULL;
 
     (void)sig;
-    if (number == (int)MARK_THREAD) {
+    if (s)
+        arrive(s, info, context, mark == MARK_HANDLED);
+    else if (mark == MARK_THREAD)
         arrive_on_thread(info, context, NULL);
-    } else if (s) {
-        arrive(s, info, context);
-    } else {
-        exti__hand_over_begin();
-        arrive_unmarked(info, context);
-        exti__hand_over_end();
-    }
+    else
+        arrive_at_process(info, context, mark == MARK_OUTSIDE);
     errno = error;
 }
 
@@ -410,20 +511,23 @@ static void dispatch(int sig, siginfo_t *info, void *context)
 void exti__signal_taken(const struct exti_signals *waiter, siginfo_t *info)
 {
     const int error = errno;
+    unsigned number;
+    const enum mark mark = take_mark(info, &number);
     ucontext_t nowhere;
 
-    if (take_mark(info) < 0 && waiter && !is_fault(info) && !is_programs_timer(info) &&
-        !is_to_thread(info)) {
+    if ((mark == NO_MARK || mark == MARK_OUTSIDE) && waiter && !is_fault(info) &&
+        !is_programs_timer(info) && !is_to_thread(info)) {
         siginfo_t seen = *info;
-        struct exti_signals *sender = sender_of(info);
+        struct exti_child sender;
+        const bool by_child = find_sender(info, &sender) == EXTI_CHILD_STARTED;
 
-        if (sender == waiter)
+        if (by_child && sender.signals == waiter)
             return;
         /* No code was interrupted whose registers a handler could be shown. */
         memset(&nowhere, 0, sizeof nowhere);
         exti__hand_over_begin();
-        if (sender)
-            arrive_there(sender, &seen, &nowhere);
+        if (by_child)
+            arrive_there(sender.signals, &seen, &nowhere);
         else
             arrive_from_outside(&seen, &nowhere, waiter);
         exti__hand_over_end();
@@ -456,7 +560,7 @@ int exti__signal_send(struct exti_signals *s, pid_t thread, siginfo_t *info)
     if (a.handler == SIG_IGN)
         return 0;
     if (is_function(&a) || a.waited || exti__signal_is_dispatched(sig) || blocks(sig)) {
-        return send_info(thread, exti__signals_number(s), info);
+        return send_marked(thread, MARK_OWN, exti__signals_number(s), info);
     }
     /* The process's action is the default for all, or the program's. */
     if (end_context(s, sig))

@@ -17,6 +17,10 @@ void exti__signals_begin(void);
  * handler.  *info says who sends what.  0 or an errno value. */
 int exti__signal_send(struct exti_signals *s, pid_t thread, siginfo_t *info);
 
+/* A child has become known, which may have sent signals: they are sent on.  For a thread that
+ * blocks signals. */
+void exti__signals_unpark(void);
+
 /* What pthread_sigqueue(3) is to send so that the thread takes the signal for the context; false:
  * the action is no function's. */
 bool exti__signal_send_value(const struct exti_signals *s, int sig, union sigval *out);

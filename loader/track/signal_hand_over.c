@@ -6,14 +6,13 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "loader/track/moment.h"
 #include "loader/track/process_stat.h"
 
-#define MOMENT 50000L         /* ns */
-#define SETTLE_MAX 100000000L /* ns */
-#define LEADER_MAX 1000000L   /* ns; it may have other work */
+#define SETTLE_MAX 20000000u /* ns */
+#define LEADER_MAX 500000u   /* ns; it may have other work */
 
 static atomic_uint under_way;
 static _Thread_local unsigned under_way_here; /* of them, the calling thread's */
@@ -56,28 +55,27 @@ static void take_pending(void)
     pthread_sigmask(SIG_SETMASK, &old, NULL);
 }
 
-static void wait_a_moment(void)
-{
-    const struct timespec moment = {0, MOMENT};
-
-    nanosleep(&moment, NULL);
-}
-
 /* The kernel gives what is sent to a process to its first thread, if that does not block it, and
  * wakes it: complete_signal in kernel/signal.c.  Until it has come to the dispatcher nothing else
  * tells that it has a signal. */
 static void wait_for_leader(void)
 {
+    const uint64_t end = exti__now() + LEADER_MAX;
     const pid_t pid = getpid();
     struct exti_process_stat leader;
 
     if (syscall(SYS_gettid) == pid)
         return;
-    for (long ns = 0; ns < LEADER_MAX; ns += MOMENT) {
-        if (!exti__process_stat(pid, &leader) || leader.state != 'R')
-            return;
-        wait_a_moment();
-    }
+    while (exti__process_stat(pid, &leader) && leader.state == 'R' && exti__now() < end)
+        exti__rest();
+}
+
+static void wait_for_others(void)
+{
+    const uint64_t end = exti__now() + SETTLE_MAX;
+
+    while (under_way > under_way_here && exti__now() < end)
+        exti__rest();
 }
 
 void exti__signals_settle(void)
@@ -86,8 +84,7 @@ void exti__signals_settle(void)
 
     take_pending();
     wait_for_leader();
-    for (long ns = 0; under_way > under_way_here && ns < SETTLE_MAX; ns += MOMENT)
-        wait_a_moment();
+    wait_for_others();
     syscall(SYS_gettid); /* What was sent to the thread arrives at the end of a system call. */
     errno = error;
 }

@@ -16,9 +16,10 @@ void exti__hand_over_end(void);
 unsigned exti__hand_over_pause(void);
 void exti__hand_over_resume(unsigned n);
 
-/* Lets what others have sent the process reach its handlers, and calls those that the calling
- * thread is to call: a process of one thread has handled a signal before its next system call
- * returns, but here any thread may take it first.  Waits a tenth of a second at most. */
+/* Lets what others have sent the process reach its handlers, as far as that can be seen, and calls
+ * those that the calling thread is to call: a process of one thread has handled a signal before its
+ * next system call returns, but here any thread may take it first.  Waits 20 ms at most.  No
+ * cancellation point. */
 void exti__signals_settle(void);
 
 #endif

@@ -26,21 +26,27 @@ static const char source[] =
     "{ words[0] = \"sh\"; words[1] = \"-c\"; words[2] = (char *)code; words[3] = 0; }\n"
     /* The ways: fork, vfork, posix_spawn, posix_spawnp; and fork of a group's leader, whose group
      * both make, as nobody knows who comes first. */
-    "int t_start(int way, const char *code)\n"
+    "static int start(int way, char **words)\n"
     "{\n"
-    "    char *words[4];\n"
     "    pid_t pid = -1;\n"
-    "    run(code, words);\n"
-    "    if (way == 0 && !(pid = fork())) { execv(\"/bin/sh\", words); _exit(99); }\n"
-    "    if (way == 1 && !(pid = vfork())) { execv(\"/bin/sh\", words); _exit(99); }\n"
+    "    if (way == 0 && !(pid = fork())) { execvp(words[0], words); _exit(99); }\n"
+    "    if (way == 1 && !(pid = vfork())) { execvp(words[0], words); _exit(99); }\n"
     "    if (way == 2 && posix_spawn(&pid, \"/bin/sh\", 0, 0, words, environ)) return -1;\n"
-    "    if (way == 3 && posix_spawnp(&pid, \"sh\", 0, 0, words, environ)) return -1;\n"
-    "    if (way == 4 && !(pid = fork())) { setpgid(0, 0); execv(\"/bin/sh\", words); _exit(99); "
+    "    if (way == 3 && posix_spawnp(&pid, words[0], 0, 0, words, environ)) return -1;\n"
+    "    if (way == 4 && !(pid = fork())) { setpgid(0, 0); execvp(words[0], words); _exit(99); "
     "}\n"
     "    if (way == 4) setpgid(pid, pid);\n"
     "    return pid;\n"
     "}\n"
+    "int t_start(int way, const char *code)\n"
+    "{ char *words[4]; run(code, words); return start(way, words); }\n"
     "int status;\n"
+    /* A shell would let all signals in. */
+    "int t_has_line(int way, char *line)\n"
+    "{\n"
+    "    char *words[] = {\"grep\", \"-q\", line, \"/proc/self/status\", 0};\n"
+    "    return waitpid(start(way, words), &status, 0) > 0 && status == 0;\n"
+    "}\n"
     "static int result(int pid) { return pid < 0 ? -errno : pid; }\n"
     /* wait, waitpid, wait3, wait4, waitid */
     "int t_wait(int way, int options)\n"
@@ -99,7 +105,7 @@ struct parent {
     int (*wait_for)(int pid, int options);
     int *status;
     int (*make_ends)(int way), (*fork_idle)(void), (*set)(int sig, int how);
-    int (*run)(int way, const char *code);
+    int (*run)(int way, const char *code), (*has_line)(int way, const char *line);
     int *ends;
     volatile sig_atomic_t *handled;
 };
@@ -133,13 +139,14 @@ static struct parent open_parent(uint32_t flags)
     *(void **)&p.make_ends = iso_sym(m, "t_make_ends");
     *(void **)&p.fork_idle = iso_sym(m, "t_fork_idle");
     *(void **)&p.set = iso_sym(m, "t_set");
+    *(void **)&p.has_line = iso_sym(m, "t_has_line");
     *(void **)&p.run = iso_sym(m, "t_run");
     *(void **)&p.handled = iso_sym(m, "handled");
     *(void **)&p.ends = iso_sym(m, "ends");
     return p;
 }
 
-enum { WAYS_TO_START = 4, WAYS_TO_WAIT = 5 };
+enum { BY_PATH = 2, WAYS_TO_START = 4, WAYS_TO_WAIT = 5 };
 
 ISO_CASE(each_context_waits_for_its_own_children)
 {
@@ -308,6 +315,26 @@ ISO_CASE(what_a_child_has_sent_is_handled_before_it_is_waited_for)
 
 /* ---- what they inherit ---- */
 
+/* And no more than that, though signals wait while they are started. */
+ISO_CASE(a_child_blocks_the_signals_that_its_parent_blocks)
+{
+    struct parent a = open_parent(0);
+    sigset_t one, now;
+
+    sigemptyset(&one);
+    sigaddset(&one, SIGUSR2);
+    want_int(pthread_sigmask(SIG_SETMASK, &one, NULL), 0);
+    for (int way = 0; way <= LAST_WAY_TO_RUN; way++) {
+        if (way < WAYS_TO_START && way != BY_PATH)
+            want_int(a.has_line(way, "^SigBlk:.0000000000000800$"), 1); /* SIGUSR2 */
+        want_int(a.run(way, "exit 0"), 0);
+        want_int(pthread_sigmask(SIG_BLOCK, NULL, &now), 0);
+        for (int sig = 1; sig < 32; sig++)
+            want_int(sigismember(&now, sig), sig == SIGUSR2);
+    }
+    iso_close_ctx(a.ctx);
+}
+
 enum { WAYS_TO_MAKE_ENDS = 5, SECOND = 1000 };
 
 /* Closes one end in this process; whether the other one is at its end, which the child must let come. */
@@ -403,6 +430,7 @@ int main(void)
         cmocka_unit_test(a_child_that_others_have_waited_for_is_gone),
         cmocka_unit_test(signals_interrupt_a_wait_and_lose_nothing),
         cmocka_unit_test(what_a_child_has_sent_is_handled_before_it_is_waited_for),
+        cmocka_unit_test(a_child_blocks_the_signals_that_its_parent_blocks),
         cmocka_unit_test(a_child_does_not_hold_what_other_contexts_have_made),
         cmocka_unit_test(control_a_child_holds_its_own_contexts_and_the_programs),
         cmocka_unit_test(a_child_keeps_what_has_taken_a_number_since),
