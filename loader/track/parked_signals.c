@@ -31,11 +31,27 @@ bool exti__signal_park(const siginfo_t *info, uint64_t begun)
     return false;
 }
 
-void exti__signals_each_parked(bool (*hand)(siginfo_t *info, uint64_t begun))
+/* False: a start has ended while the place was taken, and its thread may have passed by. */
+static bool hand_one(struct place *p, bool (*hand)(siginfo_t *info, uint64_t begun),
+                     bool (*starts)(uint64_t begun))
+{
+    const uint64_t number = p->begun;
+
+    if (hand(&p->info, number)) {
+        p->state = FREE;
+        return true;
+    }
+    p->state = FULL;
+    return starts(number);
+}
+
+void exti__signals_each_parked(bool (*hand)(siginfo_t *info, uint64_t begun),
+                               bool (*starts)(uint64_t begun))
 {
     for (size_t i = 0; i < PLACES; i++)
-        if (places[i].state == FULL && take(&places[i], FULL))
-            places[i].state = hand(&places[i].info, places[i].begun) ? FREE : FULL;
+        while (places[i].state == FULL && take(&places[i], FULL) &&
+               !hand_one(&places[i], hand, starts))
+            continue;
 }
 
 void exti__signals_forget_parked(void)

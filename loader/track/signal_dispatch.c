@@ -424,11 +424,9 @@ static bool send_parked(siginfo_t *info, uint64_t begun)
     return true;
 }
 
-/* Who ends a start looks at all that is parked, and who parks then looks at all starts, so one of
- * them sees the other. */
 void exti__signals_unpark(void)
 {
-    exti__signals_each_parked(send_parked);
+    exti__signals_each_parked(send_parked, exti__children_start);
 }
 
 /* Until it is known whose child the sender is, if that can be a context's. */
