@@ -188,6 +188,10 @@ static void note_directory(const struct exti_error *why)
  * results. */
 static void run_contexts(struct session *s, const struct request *r)
 {
+    /* Else they stay mapped, as the process ends with them, so unloading would only take time.
+     * pyrt_close frees what a proof has found, which is printed at the end. */
+    const bool unload = pyrt_unloads(r->contexts) && !r->prove;
+
     for (int i = 0; i < r->contexts; i++) {
         struct pyrt_opts o = {
             .python = &s->python,
@@ -196,8 +200,8 @@ static void run_contexts(struct session *s, const struct request *r)
             .importable = s->importable,
             .index = i,
             .count = r->contexts,
-            /* The process ends with its contexts, so unloading them would only take time. */
-            .ctx_flags = EXTI_CTX_KEEP | (r->rename ? EXTI_CTX_RENAME : 0) |
+            .ctx_flags = (unload ? EXTI_CTX_CLOSE_IDLE : EXTI_CTX_KEEP) |
+                         (r->rename ? EXTI_CTX_RENAME : 0) |
                          (r->dir == NULL ? EXTI_CTX_ONE_SHOT : 0) | r->choice.flags,
             .paced = 1,
             .prove = r->prove,
@@ -211,7 +215,7 @@ static void run_contexts(struct session *s, const struct request *r)
         s->results[i].status = 1;
         pyrt_start(&s->contexts[i], &o, &s->results[i].error);
     }
-    pyrt_go(s->contexts, r->contexts);
+    pyrt_go(s->contexts, unload ? s->results : NULL, r->contexts);
     for (int i = 0; i < r->contexts; i++) {
         if (s->contexts[i] != NULL)
             pyrt_join(s->contexts[i], &s->results[i]);

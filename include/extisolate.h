@@ -730,6 +730,10 @@ EXTI_API int exti_close(struct exti_module *m, struct exti_error *err);
  * EXTI_E_BUSY.  With EXTI_CTX_KEEP it does not wait, and EXTI_E_BUSY is to be taken as the end. */
 EXTI_API int exti_ctx_close(struct exti_ctx *ctx, struct exti_error *err); /* NULL ok */
 
+/* From now on the context is as if it had been opened with EXTI_CTX_KEEP: the process is about to
+ * end, for example.  NULL ok; not while the context is being closed. */
+EXTI_API void exti_ctx_keep(struct exti_ctx *ctx);
+
 /* Tells that a thread of the program is not in the context.  When that is closed, the C++
  * thread-local objects that the thread has of the copies by now are destroyed, on the closing
  * thread, and values that it has left under their thread-specific keys mean nothing.  Else the

@@ -37,6 +37,7 @@ struct pyrt_context {
     _Atomic uint64_t runner;    /* the number of the thread that runs it; 0: not yet */
     atomic_flag opened;         /* set but while the context is being opened */
     int exited;                 /* its threads have not ended, and are never to */
+    int stays;                  /* mapped: the process is about to end */
     struct pyrt_context *older; /* of those that are kept */
 };
 
@@ -286,22 +287,60 @@ static uint64_t runner_of(void *contexts, int i)
     return c[i] && c[i]->ending.way == PYRT_RUNS ? c[i]->runner : NO_THREAD;
 }
 
-void pyrt_go(struct pyrt_context *const *contexts, int count)
+/* Of many contexts the latest tell how many run. */
+static int most_looked_at(void)
 {
-    const int processors = pyrt_processors(), most = 8 * processors;
+    return 8 * pyrt_processors();
+}
+
+int pyrt_unloads(int count)
+{
+    return count > most_looked_at();
+}
+
+static int has_returned(const struct pyrt_context *c)
+{
+    return c && c->ending.way == PYRT_RETURNED;
+}
+
+/* Joins and closes those of the first `count` that have ended.  Returns how many of them need not
+ * be looked at again. */
+static int unload_ended(struct pyrt_context **contexts, struct pyrt_result *results, int from,
+                        int count)
+{
+    for (int i = from; i < count; i++) {
+        if (has_returned(contexts[i])) {
+            pyrt_join(contexts[i], &results[i]);
+            pyrt_close(contexts[i], NULL, NULL);
+            contexts[i] = NULL;
+        }
+        if (!contexts[i] && i == from)
+            from++;
+    }
+    return from;
+}
+
+void pyrt_go(struct pyrt_context **contexts, struct pyrt_result *results, int count)
+{
+    const int processors = pyrt_processors(), most = most_looked_at();
+    int ended = 0;
 
     for (int i = 0; i < count; i++)
         if (contexts[i])
             pyrt_gate_await(&contexts[i]->gate);
     for (int i = 0; i < count; i++) {
-        /* Of many contexts the latest tell enough. */
         const int first = i > most ? i - most : 0;
 
         if (i >= processors)
             pyrt_pace_await(runner_of, (void *)(contexts + first), i - first, processors);
         if (contexts[i])
             pyrt_gate_open(&contexts[i]->gate);
+        if (results)
+            ended = unload_ended(contexts, results, ended, i);
     }
+    for (int i = 0; i < count; i++)
+        if (contexts[i])
+            contexts[i]->stays = 1;
 }
 
 /* What else the context's threads may be writing is left alone. */
@@ -343,8 +382,10 @@ size_t pyrt_close(struct pyrt_context *c, exti_report_fn report, void *user)
 
     if (!c)
         return 0;
+    if (c->stays)
+        exti_ctx_keep(c->ctx);
     exti_ctx_close_report(c->ctx, report, user, &left, NULL);
-    if (c->exited || left) {
+    if (c->exited || c->stays || left) {
         keep(c);
         return left;
     }

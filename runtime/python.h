@@ -90,10 +90,15 @@ struct pyrt_result {
  * finalises the interpreter.  All pointers in `opts` must stay valid until pyrt_join returns. */
 struct pyrt_context;
 int pyrt_start(struct pyrt_context **out, const struct pyrt_opts *opts, struct exti_error *err);
+/* Whether it pays to unload contexts whose programs have ended while so many others run: all that
+ * is loaded is looked at whenever a library is opened. */
+int pyrt_unloads(int count);
 /* Lets the programs of `count` contexts run that were started as paced; some may be NULL.  They
  * begin once all contexts are open, so that a signal reaches each, and then as processors are free,
- * or after some time.  Returns when the last has begun. */
-void pyrt_go(struct pyrt_context *const *contexts, int count);
+ * or after some time.  Returns when the last has begun; the contexts then stay mapped when they are
+ * closed, as the process is about to end.  If `results` is not NULL, those that have ended by then
+ * have been joined, each into its result, and closed, and are NULL. */
+void pyrt_go(struct pyrt_context **contexts, struct pyrt_result *results, int count);
 /* Waits for the end of the program.  Call it once. */
 void pyrt_join(struct pyrt_context *c, struct pyrt_result *out);
 /* Closes the library's context, and frees CPython's memory unless code that may use it stays

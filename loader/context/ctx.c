@@ -364,6 +364,12 @@ int exti_ctx_own_thread(struct exti_ctx *ctx, int started, struct exti_error *er
     return 0;
 }
 
+void exti_ctx_keep(struct exti_ctx *ctx)
+{
+    if (ctx)
+        atomic_fetch_or(&ctx->flags, EXTI_CTX_KEEP);
+}
+
 int exti_ctx_detach_thread(struct exti_ctx *ctx, uint64_t thread, struct exti_error *err)
 {
     struct exti_call call;

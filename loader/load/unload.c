@@ -34,27 +34,40 @@ static bool open_batch(const struct exti_module *list, struct exti_unload_batch 
     return ok;
 }
 
-static int close_handles(struct exti_module *list, struct exti_error *err)
+struct closing {
+    struct exti_module *list;
+    struct exti_error *err;
+    int rc;
+};
+
+static void close_all(void *user)
 {
-    const struct exti_module *outer = exti__address_map_unloading(list);
-    struct exti_unload_batch b;
-    bool together = open_batch(list, &b);
-    int rc = 0;
+    struct closing *c = user;
 
     /* First, so that what nobody else needs is unloaded with its users, by the same call. */
-    for (struct exti_module *m = list; m; m = m->older) {
+    for (struct exti_module *m = c->list; m; m = m->older) {
         exti__shared_close(m->shared);
         m->shared = NULL;
     }
-    for (const struct exti_module *m = list; m; m = m->older) {
-        int close_rc = exti__dl_close(m->handle, rc ? NULL : err);
+    for (const struct exti_module *m = c->list; m; m = m->older) {
+        int rc = exti__dl_close(m->handle, c->rc ? NULL : c->err);
 
-        rc = rc ? rc : close_rc;
+        c->rc = c->rc ? c->rc : rc;
     }
-    if (together)
-        exti__unload_batch_close(&b);
+}
+
+static int close_handles(struct exti_module *list, struct exti_error *err)
+{
+    const struct exti_module *outer = exti__address_map_unloading(list);
+    struct closing c = {.list = list, .err = err};
+    struct exti_unload_batch b;
+
+    if (open_batch(list, &b))
+        exti__unload_batch_close(&b, close_all, &c);
+    else
+        close_all(&c);
     exti__address_map_unloading(outer);
-    return rc;
+    return c.rc;
 }
 
 int exti__modules_unload(struct exti_module *list, bool keep_mapped, struct exti_error *err)

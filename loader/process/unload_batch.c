@@ -21,7 +21,23 @@ struct head {
     ElfW(Ehdr) header;
     ElfW(Phdr) segments[3];
     ElfW(Sym) no_symbol;
+    void (*finaliser)(void);
 };
+
+/* The batch that the thread closes. */
+static _Thread_local struct {
+    void (*close_all)(void *user);
+    void *user;
+} closing;
+
+static void close_all_once(void)
+{
+    void (*close_all)(void *user) = closing.close_all;
+
+    closing.close_all = NULL;
+    if (close_all)
+        close_all(closing.user);
+}
 
 /* The program's own header has this machine's type, flags and byte order. */
 static bool read_own_header(ElfW(Ehdr) * out)
@@ -73,6 +89,8 @@ static void fill_dynamic(ElfW(Dyn) * d, char *strings, size_t strings_at, size_t
     }
     *d++ = (ElfW(Dyn)){.d_tag = DT_STRTAB, .d_un.d_ptr = strings_at};
     *d++ = (ElfW(Dyn)){.d_tag = DT_STRSZ, .d_un.d_val = strings_size};
+    *d++ = (ElfW(Dyn)){.d_tag = DT_FINI_ARRAY, .d_un.d_ptr = offsetof(struct head, finaliser)};
+    *d++ = (ElfW(Dyn)){.d_tag = DT_FINI_ARRAYSZ, .d_un.d_val = sizeof(void (*)(void))};
     *d++ = (ElfW(Dyn)){.d_tag = DT_SYMTAB, .d_un.d_ptr = offsetof(struct head, no_symbol)};
     *d = (ElfW(Dyn)){.d_tag = DT_SYMENT, .d_un.d_val = sizeof(ElfW(Sym))};
 }
@@ -80,7 +98,7 @@ static void fill_dynamic(ElfW(Dyn) * d, char *strings, size_t strings_at, size_t
 /* Returns the descriptor of a file without a name, or -1. */
 static int write_file(const char *const *needed, size_t count)
 {
-    const size_t dynamic_size = (count + 5) * sizeof(ElfW(Dyn)),
+    const size_t dynamic_size = (count + 7) * sizeof(ElfW(Dyn)),
                  strings_at = sizeof(struct head) + dynamic_size;
     size_t size = strings_at + 1;
     struct head head = {0};
@@ -93,6 +111,7 @@ static int write_file(const char *const *needed, size_t count)
     if (!file)
         return -1;
     fill_head(&head, size, dynamic_size);
+    head.finaliser = close_all_once;
     memcpy(file, &head, sizeof head);
     fill_dynamic((ElfW(Dyn) *)(void *)(file + sizeof head), file + strings_at, strings_at,
                  size - strings_at, needed, count);
@@ -121,9 +140,13 @@ bool exti__unload_batch_open(struct exti_unload_batch *b, const char *const *nee
     return b->handle != NULL;
 }
 
-void exti__unload_batch_close(struct exti_unload_batch *b)
+void exti__unload_batch_close(struct exti_unload_batch *b, void (*close_all)(void *user),
+                              void *user)
 {
+    closing.close_all = close_all;
+    closing.user = user;
     exti__dlclose(b->handle);
+    close_all_once();
     /* Only now: the loader goes by the path, so it would take a later file of the same number for
      * this one. */
     close(b->fd);
@@ -137,8 +160,10 @@ bool exti__unload_batch_open(struct exti_unload_batch *b, const char *const *nee
     return false;
 }
 
-void exti__unload_batch_close(struct exti_unload_batch *b)
+void exti__unload_batch_close(struct exti_unload_batch *b, void (*close_all)(void *user),
+                              void *user)
 {
     (void)b;
+    close_all(user);
 }
 #endif
