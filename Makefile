@@ -400,7 +400,7 @@ export EXTI_LABEL ?=
 programs = $(patsubst tests/%.c,$(B)/tests/%,$(sort $(shell find tests/$(1) -name 'test_*.c')))
 scripts = $(wildcard tests/$(1)/test_*.sh)
 # qemu-user has no seccomp, and gives handlers no si_errno, which says whose a signal is that was sent on.
-NOT_EMULATED := context_signals context_timers directory ended ends old_signals
+NOT_EMULATED := child_signals context_signals context_timers directory ended ends old_signals
 # EXTI_EMULATED=core goes without what takes long there,
 LONG_EMULATED := captured captured_globally closure closure_real constructors copy_many elf_plan hosts json_read ld_cache \
 	loader_calls locale machine macho_rebind_hostile macho_shift_refuse nomem pe_check_copy private_symbols search_elf \
