@@ -21,8 +21,8 @@ struct exti_ctx {
     void *user;
     struct exti_redirect *redirects; /* owned */
     size_t redirect_count;
-    struct exti_quirks *quirks; /* owned */
-    _Atomic uint32_t flags; /* EXTI_CTX_*; exti_ctx_keep adds one */
+    struct exti_quirks *quirks;             /* owned */
+    _Atomic uint32_t flags;                 /* EXTI_CTX_*; exti_ctx_keep adds one */
     unsigned number;                        /* of the contexts of this process, from 0 on */
     _Atomic(struct exti_signals *) signals; /* signal_table.c's; NULL: none yet */
     pid_t process;                          /* that has opened it */

@@ -21,13 +21,22 @@ static char *put(char *out, pid_t pid, const char *text)
     return out + strlen(text);
 }
 
-/* The thread's file: for the process's the kernel adds up what all its threads have used. */
-static int open_stat(pid_t pid)
+/* Reads the start of the thread's file of this name.  For those of the process the kernel adds up
+ * what all its threads have used. */
+static bool read_file(pid_t pid, const char *name, char *text, size_t size)
 {
     char path[64] = "/proc/";
+    ssize_t n;
+    int fd;
 
-    put(put(path + strlen(path), pid, "/task/"), pid, "/stat");
-    return (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
+    put(put(path + strlen(path), pid, "/task/"), pid, name);
+    fd = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    n = syscall(SYS_read, fd, text, size - 1);
+    syscall(SYS_close, fd);
+    text[n > 0 ? n : 0] = 0;
+    return true;
 }
 
 /* proc(5): the state and the parent's number follow the name, which is in brackets. */
@@ -35,14 +44,9 @@ bool exti__process_stat(pid_t pid, struct exti_process_stat *out)
 {
     char text[256];
     const char *p;
-    ssize_t n;
-    const int fd = open_stat(pid);
 
-    if (fd < 0)
+    if (!read_file(pid, "/stat", text, sizeof text))
         return false;
-    n = syscall(SYS_read, fd, text, sizeof text - 1);
-    syscall(SYS_close, fd);
-    text[n > 0 ? n : 0] = 0;
     p = strrchr(text, ')');
     if (!p || strlen(p) < 5)
         return false;
@@ -50,4 +54,17 @@ bool exti__process_stat(pid_t pid, struct exti_process_stat *out)
     for (p += 4; *p >= '0' && *p <= '9'; p++)
         out->parent = out->parent * 10 + (*p - '0');
     return true;
+}
+
+/* proc(5): "SigBlk:", a tab and sixteen digits. */
+uint64_t exti__process_blocked(pid_t pid)
+{
+    static const char label[] = "\nSigBlk:\t";
+    char text[4096];
+    const char *p = read_file(pid, "/status", text, sizeof text) ? strstr(text, label) : NULL;
+    uint64_t blocked = 0;
+
+    for (p = p ? p + strlen(label) : ""; (*p >= '0' && *p <= '9') || (*p >= 'a' && *p <= 'f'); p++)
+        blocked = blocked << 4 | (uint64_t)(*p <= '9' ? *p - '0' : *p - 'a' + 10);
+    return blocked;
 }

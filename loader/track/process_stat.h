@@ -4,6 +4,7 @@
 #define LOADER_TRACK_PROCESS_STAT_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 struct exti_process_stat {
@@ -13,5 +14,8 @@ struct exti_process_stat {
 
 /* False: there is no such process, or no /proc. */
 bool exti__process_stat(pid_t pid, struct exti_process_stat *out);
+
+/* The signals that the first thread blocks: bit sig - 1.  0 without /proc. */
+uint64_t exti__process_blocked(pid_t pid);
 
 #endif

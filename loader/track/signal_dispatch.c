@@ -164,6 +164,7 @@ static void take_default(int sig)
 
 static bool call_context(struct exti_signals *s, siginfo_t *info, void *context)
 {
+    const struct sigaction none = {.sa_handler = SIG_DFL};
     struct exti_signal_action a;
 
     if (!exti__signals_enter(s))
@@ -171,7 +172,7 @@ static bool call_context(struct exti_signals *s, siginfo_t *info, void *context)
     a = exti__signal_action(s, info->si_signo);
     if (is_function(&a)) {
         if (a.flags & SA_RESETHAND)
-            exti__signal_reset(s, info->si_signo);
+            exti__signal_set(s, info->si_signo, &none, NULL);
         call(&a, info, context);
     }
     exti__signals_leave(s);
@@ -445,10 +446,14 @@ static bool park(const siginfo_t *info)
 static bool arrive_from_child(siginfo_t *info, void *context)
 {
     struct exti_child sender;
-    const enum exti_kinship kin = find_sender(info, &sender);
+    enum exti_kinship kin = find_sender(info, &sender);
 
+    if (kin == EXTI_CHILD_UNKNOWN && park(info))
+        return true;
+    if (kin == EXTI_CHILD_UNKNOWN)
+        kin = find_sender(info, &sender); /* its start has ended meanwhile, if it was one */
     if (kin != EXTI_CHILD_STARTED)
-        return kin == EXTI_CHILD_UNKNOWN && park(info);
+        return false;
     if (!is_late(&sender, info->si_signo))
         arrive_there(sender.signals, info, context);
     return true;
@@ -541,6 +546,11 @@ void exti__signals_begin(void)
 
 /* ---- what contexts send themselves ---- */
 
+static bool is_dispatched(int sig)
+{
+    return exti__signals_dispatched() >> (sig - 1) & 1;
+}
+
 static bool blocks(int sig)
 {
     sigset_t blocked;
@@ -557,7 +567,7 @@ int exti__signal_send(struct exti_signals *s, pid_t thread, siginfo_t *info)
         thread = a.thread;
     if (a.handler == SIG_IGN)
         return 0;
-    if (is_function(&a) || a.waited || exti__signal_is_dispatched(sig) || blocks(sig)) {
+    if (is_function(&a) || a.waited || is_dispatched(sig) || blocks(sig)) {
         return send_marked(thread, MARK_OWN, exti__signals_number(s), info);
     }
     /* The process's action is the default for all, or the program's. */

@@ -5,14 +5,16 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "loader/track/moment.h"
 #include "loader/track/process_stat.h"
+#include "loader/track/signal_table.h"
 
 #define SETTLE_MAX 20000000u /* ns */
-#define LEADER_MAX 500000u   /* ns; it may have other work */
+#define LEADER_MAX 300000u   /* ns */
 
 static atomic_uint under_way;
 static _Thread_local unsigned under_way_here; /* of them, the calling thread's */
@@ -55,18 +57,28 @@ static void take_pending(void)
     pthread_sigmask(SIG_SETMASK, &old, NULL);
 }
 
-/* The kernel gives what is sent to a process to its first thread, if that does not block it, and
- * wakes it: complete_signal in kernel/signal.c.  Until it has come to the dispatcher nothing else
- * tells that it has a signal. */
+/* It blocks a signal while it handles it; else it may have other work. */
+static bool leader_handles(pid_t pid, uint64_t since)
+{
+    struct exti_process_stat leader;
+    const uint64_t waited = exti__now() - since;
+
+    if (waited > SETTLE_MAX || !exti__process_stat(pid, &leader) || leader.state != 'R')
+        return false;
+    return waited < LEADER_MAX || (exti__process_blocked(pid) & exti__signals_dispatched());
+}
+
+/* The kernel gives what is sent to a process to its first thread, if that does not block it:
+ * complete_signal in kernel/signal.c.  Until it has come to the dispatcher nothing else tells that
+ * it has a signal. */
 static void wait_for_leader(void)
 {
-    const uint64_t end = exti__now() + LEADER_MAX;
+    const uint64_t since = exti__now();
     const pid_t pid = getpid();
-    struct exti_process_stat leader;
 
     if (syscall(SYS_gettid) == pid)
         return;
-    while (exti__process_stat(pid, &leader) && leader.state == 'R' && exti__now() < end)
+    while (leader_handles(pid, since))
         exti__rest();
 }
 

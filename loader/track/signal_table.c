@@ -44,6 +44,7 @@ static struct sigaction programs_actions[EXTI_SIGNAL_MAX + 1];
 static enum installed installed[EXTI_SIGNAL_MAX + 1];
 static _Atomic uint64_t dispatched;
 static uint64_t may_be_pending; /* for threads of contexts that have ended, and would take it */
+static uint64_t left;           /* by a function of a context: what was sent to it may come late */
 
 static pid_t this_thread(void)
 {
@@ -79,6 +80,7 @@ static void unlock_table(const sigset_t *signals)
 struct wish {
     sigset_t mask;  /* of the dispatcher's action */
     unsigned flags; /* likewise */
+    bool contexts;  /* there are any */
     bool function, ignore, take_default;
     bool beside; /* a context that is no program of its own wants the default, or to ignore it */
 };
@@ -93,6 +95,7 @@ static void add_wish(struct wish *w, const struct exti_signals *s, int sig)
     const struct exti_signal_action a = exti__signal_cell_read(&s->cells[sig]);
     const bool ignores = is_in_command(s, sig) || a.handler == SIG_IGN;
 
+    w->contexts = true;
     if (!s->program && !is_in_command(s, sig) && !((s->set | s->expected) & bit(sig)))
         return;
     if (!ignores && (s->expected & bit(sig)))
@@ -130,10 +133,11 @@ static enum installed choose_by(const struct wish *w, int sig)
 static enum installed choose(const struct wish *w, int sig)
 {
     const enum installed chosen = choose_by(w, sig);
+    const uint64_t late = may_be_pending | (w->contexts ? left : 0);
     const bool ends =
         chosen == DEFAULT || (chosen == PROGRAMS && programs_actions[sig].sa_handler == SIG_DFL);
 
-    return ends && (may_be_pending & bit(sig)) ? DISPATCHER : chosen;
+    return ends && (late & bit(sig)) ? DISPATCHER : chosen;
 }
 
 static bool is_installed(const struct sigaction *now, int sig)
@@ -324,15 +328,17 @@ static void read_action(const struct exti_signals *s, int sig, struct exti_signa
 {
     const struct exti_signal_action now = exti__signal_cell_read(&s->cells[sig]);
 
-    *out = (struct exti_signal_former){
-        .thread = now.thread, .waited = now.waited, .set = (s->set & bit(sig)) != 0};
-    out->action.sa_handler = now.handler;
-    out->action.sa_flags = (int)now.flags;
+    *out = (struct exti_signal_former){{.sa_handler = now.handler, .sa_flags = (int)now.flags},
+                                       now.thread,
+                                       now.waited,
+                                       (s->set & bit(sig)) != 0};
     out->action.sa_mask = s->masks[sig];
 }
 
 static void write_action(struct exti_signals *s, int sig, const struct exti_signal_former *next)
 {
+    if (exti__signal_is_function(exti__signal_cell_read(&s->cells[sig]).handler))
+        left |= bit(sig);
     s->masks[sig] = next->action.sa_mask;
     s->set = next->set ? s->set | bit(sig) : s->set & ~bit(sig);
     exti__signal_cell_write(&s->cells[sig], &next->action, next->thread, next->waited);
@@ -491,13 +497,6 @@ void exti__signals_give_child(const struct exti_signals *s)
     }
 }
 
-void exti__signal_reset(struct exti_signals *s, int sig)
-{
-    const struct sigaction none = {.sa_handler = SIG_DFL};
-
-    exti__signal_set(s, sig, &none, NULL);
-}
-
 struct exti_signal_action exti__signal_of_program(int sig)
 {
     return exti__signal_cell_read(&programs[sig]);
@@ -514,9 +513,9 @@ void exti__signal_reset_program(int sig)
     unlock_table(&signals);
 }
 
-bool exti__signal_is_dispatched(int sig)
+uint64_t exti__signals_dispatched(void)
 {
-    return (dispatched & bit(sig)) != 0;
+    return dispatched;
 }
 
 /* ---- forks ---- */
@@ -560,7 +559,7 @@ static void begin_child(void)
     uint64_t all = 0;
 
     atomic_store(&process, getpid());
-    may_be_pending = 0; /* POSIX fork: nothing is */
+    may_be_pending = left = 0; /* POSIX fork: nothing is */
     if (exti__fork_handlers_ctx())
         atomic_store(&is_child, true);
     for (unsigned i = 0; i < table_count; i++) {

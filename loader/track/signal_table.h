@@ -92,14 +92,13 @@ struct exti_ctx *exti__signals_enter(struct exti_signals *s);
 void exti__signals_leave(struct exti_signals *s);
 
 struct exti_signal_action exti__signal_action(const struct exti_signals *s, int sig);
-void exti__signal_reset(struct exti_signals *s, int sig); /* SA_RESETHAND */
 
 /* What the program has set. */
 struct exti_signal_action exti__signal_of_program(int sig);
 void exti__signal_reset_program(int sig);
 
-/* Whether the process's action is the dispatcher. */
-bool exti__signal_is_dispatched(int sig);
+/* The signals for which the process's action is the dispatcher: bit sig - 1. */
+uint64_t exti__signals_dispatched(void);
 
 #else
 
