@@ -210,13 +210,8 @@ bool exti__children_start(uint64_t number)
     return false;
 }
 
-/* It becomes known before it can be waited for, and before its start is over. */
-static enum exti_kinship look_again(pid_t pid, enum exti_kinship otherwise, struct exti_child *out)
-{
-    return read_child(pid, out) ? EXTI_CHILD_STARTED : otherwise;
-}
-
-enum exti_kinship exti__child_find(pid_t pid, struct exti_child *out)
+/* Follows the parents. */
+static enum exti_kinship find_by_parents(pid_t pid, struct exti_child *out)
 {
     struct exti_process_stat stat;
     const pid_t self = getpid();
@@ -225,12 +220,21 @@ enum exti_kinship exti__child_find(pid_t pid, struct exti_child *out)
         if (read_child(pid, out))
             return EXTI_CHILD_STARTED;
         if (!exti__process_stat(pid, &stat))
-            return look_again(pid, EXTI_CHILD_NONE, out);
+            return EXTI_CHILD_NONE;
         if (stat.parent == self)
-            return look_again(pid, EXTI_CHILD_UNKNOWN, out);
-        pid = stat.parent;
+            return EXTI_CHILD_UNKNOWN;
+        pid = stat.parent; /* 0: it has just been waited for */
     }
     return EXTI_CHILD_NONE;
+}
+
+/* A child becomes known before it can be waited for, and before its start is over: both may have
+ * happened while its parents were looked for. */
+enum exti_kinship exti__child_find(pid_t pid, struct exti_child *out)
+{
+    const enum exti_kinship kin = find_by_parents(pid, out);
+
+    return kin != EXTI_CHILD_STARTED && read_child(pid, out) ? EXTI_CHILD_STARTED : kin;
 }
 
 /* ---- forks ---- */
