@@ -70,12 +70,17 @@ static bool take(struct child *c, pid_t pid)
     return atomic_compare_exchange_strong(&c->pid, &expected, TAKEN);
 }
 
+/* `ended` may be later than `now`, which was asked for before. */
+static bool is_forgotten(uint64_t ended, uint64_t now)
+{
+    return ended && ended + MEMORY < now;
+}
+
 static bool take_unused(struct child *c, uint64_t now)
 {
     const pid_t pid = c->pid;
-    const uint64_t ended = c->ended;
 
-    return pid != TAKEN && (pid == FREE || (ended && now - ended > MEMORY)) && take(c, pid);
+    return pid != TAKEN && (pid == FREE || is_forgotten(c->ended, now)) && take(c, pid);
 }
 
 static struct child *find_unused(uint64_t now)
@@ -188,7 +193,7 @@ static bool read_child(pid_t pid, struct exti_child *out)
 {
     struct child *c = find(pid);
 
-    if (!c || (c->ended && exti__now() - c->ended > MEMORY))
+    if (!c || is_forgotten(c->ended, exti__now()))
         return false;
     *out = (struct exti_child){.signals = c->signals, .started = c->started};
     return c->pid == pid && out->signals;

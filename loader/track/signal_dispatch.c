@@ -396,7 +396,7 @@ static bool is_late(const struct exti_child *sender, int sig)
 {
     const struct exti_signal_action a = exti__signal_action(sender->signals, sig);
 
-    return a.handler == SIG_DFL && sender->started < a.left && exti__now() - a.left < LATE;
+    return a.handler == SIG_DFL && sender->started < a.left && exti__now() < a.left + LATE;
 }
 
 /* To the context's thread for it, which may block it. */
