@@ -154,8 +154,8 @@ ELF_SYSTEM_SRCS := base/os/sha256_nettle.c \
 	loader/load/shared_environment.c loader/load/static_tls.c loader/track/context_keys.c loader/track/context_threads.c \
 	loader/track/fork_handlers.c loader/track/kept_file.c loader/track/kept_functions.c loader/track/lingering.c \
 	loader/track/record_locks.c loader/track/still_mapped.c loader/track/thread_description.c \
-	loader/track/children.c loader/track/context_end.c loader/track/moment.c loader/track/parked_signals.c loader/track/descriptors.c loader/track/exit_handlers.c \
-	loader/track/process_stat.c loader/track/signal_cell.c loader/track/signal_dispatch.c loader/track/signal_hand_over.c \
+	loader/track/children.c loader/track/context_end.c loader/track/descriptors.c loader/track/exit_handlers.c \
+	loader/track/moment.c loader/track/parked_signals.c loader/track/process_stat.c loader/track/signal_cell.c loader/track/signal_dispatch.c loader/track/signal_hand_over.c \
 	loader/track/signal_table.c \
 	loader/track/signal_timers.c loader/track/timer_table.c \
 	loader/track/streams.c loader/track/thread_objects.c \
@@ -166,8 +166,8 @@ ELF_SYSTEM_SRCS := base/os/sha256_nettle.c \
 	loader/interpose/child_calls.c loader/interpose/close_calls.c loader/interpose/descriptor_calls.c \
 	loader/interpose/end_calls.c loader/interpose/fork_calls.c loader/interpose/iterate_phdr.c \
 	loader/interpose/environment_calls.c loader/interpose/exec_calls.c loader/interpose/exec_child.c \
-	loader/interpose/locale_calls.c loader/interpose/kept_calls.c loader/interpose/lock_calls.c loader/interpose/shell_calls.c loader/interpose/spawn.c \
-	loader/interpose/signal_calls.c loader/interpose/thread_calls.c loader/interpose/time_calls.c \
+	loader/interpose/locale_calls.c loader/interpose/kept_calls.c loader/interpose/lock_calls.c loader/interpose/shell_calls.c \
+	loader/interpose/spawn.c loader/interpose/signal_calls.c loader/interpose/thread_calls.c loader/interpose/time_calls.c \
 	loader/interpose/timer_calls.c
 DARWIN_SYSTEM_SRCS := base/os/sha256_darwin.c loader/process/constructors_macho.c \
 	loader/process/linkmap_macho.c loader/load/reference_target_named.c

@@ -248,9 +248,8 @@ ISO_CASE_EACH(a_reopened_context_starts_afresh)
     }
 }
 
-ISO_CASE(modules_of_a_kept_context_stay_mapped)
+static void want_kept(struct toy_one x)
 {
-    struct toy_one x = toy_open_one("x", EXTI_CTX_KEEP);
     char copy[512];
     int (*next)(void) = (int (*)(void))iso_sym(x.a, "ext_next");
 
@@ -258,6 +257,16 @@ ISO_CASE(modules_of_a_kept_context_stay_mapped)
     iso_close_ctx(x.ctx);
     want(is_loaded(copy));
     want_int(next(), 3);
+}
+
+ISO_CASE(modules_of_a_kept_context_stay_mapped)
+{
+    struct toy_one x = toy_open_one("x", 0);
+
+    exti_ctx_keep(NULL);
+    exti_ctx_keep(x.ctx);
+    want_kept(x);
+    want_kept(toy_open_one("y", EXTI_CTX_KEEP));
 }
 
 ISO_CASE(closing_removes_a_private_directory)
