@@ -215,6 +215,17 @@ bool exti__children_start(uint64_t number)
     return false;
 }
 
+bool exti__children_may_send(const struct exti_ctx *ctx)
+{
+    const uint64_t now = exti__now();
+    struct block *b;
+
+    for (struct child *c = next_of(&b, NULL); c; c = next_of(&b, c))
+        if (c->pid > 0 && c->ctx == ctx && !is_forgotten(c->ended, now))
+            return true;
+    return exti__children_start(begun);
+}
+
 /* Follows the parents. */
 static enum exti_kinship find_by_parents(pid_t pid, struct exti_child *out)
 {

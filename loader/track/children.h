@@ -8,6 +8,7 @@
 
 #if !defined(__APPLE__) && !defined(_WIN32)
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -30,6 +31,9 @@ void exti__child_ended(pid_t pid); /* and has been waited for */
 /* Writes as many of the context's children into `out` as there is room for, and returns how many
  * there are. */
 size_t exti__children_of(const struct exti_ctx *ctx, pid_t *out, size_t room);
+
+/* Whether what a child of the context has sent may still come, or one is being started. */
+bool exti__children_may_send(const struct exti_ctx *ctx);
 
 struct exti_child {
     struct exti_signals *signals; /* of the context that has started it */

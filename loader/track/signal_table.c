@@ -1,7 +1,6 @@
 #define _GNU_SOURCE
 #include "loader/track/signal_table.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -9,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "loader/track/children.h"
 #include "loader/track/fork_handlers.h"
 #include "loader/track/signal_cell.h"
 
@@ -22,6 +22,7 @@ struct exti_signals {
     uint64_t expected;        /* those that its timers may send */
     atomic_ullong interrupts; /* siginterrupt(3): the signals that end calls */
     uint64_t set;             /* the signals whose action the context has set: bit sig - 1 */
+    uint64_t left;            /* by a function: what a child has sent to it may come late */
     sigset_t masks[EXTI_SIGNAL_MAX + 1];
     struct exti_signal_cell cells[EXTI_SIGNAL_MAX + 1];
 };
@@ -44,7 +45,6 @@ static struct sigaction programs_actions[EXTI_SIGNAL_MAX + 1];
 static enum installed installed[EXTI_SIGNAL_MAX + 1];
 static _Atomic uint64_t dispatched;
 static uint64_t may_be_pending; /* for threads of contexts that have ended, and would take it */
-static uint64_t left;           /* by a function of a context: what was sent to it may come late */
 
 static pid_t this_thread(void)
 {
@@ -80,7 +80,7 @@ static void unlock_table(const sigset_t *signals)
 struct wish {
     sigset_t mask;  /* of the dispatcher's action */
     unsigned flags; /* likewise */
-    bool contexts;  /* there are any */
+    bool left;      /* by a function of a context */
     bool function, ignore, take_default;
     bool beside; /* a context that is no program of its own wants the default, or to ignore it */
 };
@@ -95,7 +95,7 @@ static void add_wish(struct wish *w, const struct exti_signals *s, int sig)
     const struct exti_signal_action a = exti__signal_cell_read(&s->cells[sig]);
     const bool ignores = is_in_command(s, sig) || a.handler == SIG_IGN;
 
-    w->contexts = true;
+    w->left = w->left || (s->left & bit(sig));
     if (!s->program && !is_in_command(s, sig) && !((s->set | s->expected) & bit(sig)))
         return;
     if (!ignores && (s->expected & bit(sig)))
@@ -133,11 +133,11 @@ static enum installed choose_by(const struct wish *w, int sig)
 static enum installed choose(const struct wish *w, int sig)
 {
     const enum installed chosen = choose_by(w, sig);
-    const uint64_t late = may_be_pending | (w->contexts ? left : 0);
+    const bool late = w->left || (may_be_pending & bit(sig));
     const bool ends =
         chosen == DEFAULT || (chosen == PROGRAMS && programs_actions[sig].sa_handler == SIG_DFL);
 
-    return ends && (late & bit(sig)) ? DISPATCHER : chosen;
+    return ends && late ? DISPATCHER : chosen;
 }
 
 static bool is_installed(const struct sigaction *now, int sig)
@@ -243,7 +243,7 @@ static void inherit(struct exti_signals *s)
         exti__signal_cell_write(&s->cells[sig], &own, thread, false);
     }
     memset(s->masks, 0, sizeof s->masks);
-    s->set = s->expected = s->interrupts = 0;
+    s->set = s->left = s->expected = s->interrupts = 0;
     s->commands = 0;
 }
 
@@ -279,7 +279,7 @@ static uint64_t dispatched_ends(uint64_t set)
 /* The lock is held. */
 static void drop_actions(struct exti_signals *s)
 {
-    const uint64_t set = s->program ? ~(uint64_t)0 : s->set | s->expected;
+    const uint64_t set = s->program ? ~(uint64_t)0 : s->set | s->left | s->expected;
 
     if (atomic_exchange(&s->ctx, NULL))
         install_all(set);
@@ -337,8 +337,9 @@ static void read_action(const struct exti_signals *s, int sig, struct exti_signa
 
 static void write_action(struct exti_signals *s, int sig, const struct exti_signal_former *next)
 {
-    if (exti__signal_is_function(exti__signal_cell_read(&s->cells[sig]).handler))
-        left |= bit(sig);
+    if (exti__signal_is_function(exti__signal_cell_read(&s->cells[sig]).handler) &&
+        exti__children_may_send(s->ctx))
+        s->left |= bit(sig);
     s->masks[sig] = next->action.sa_mask;
     s->set = next->set ? s->set | bit(sig) : s->set & ~bit(sig);
     exti__signal_cell_write(&s->cells[sig], &next->action, next->thread, next->waited);
@@ -559,7 +560,7 @@ static void begin_child(void)
     uint64_t all = 0;
 
     atomic_store(&process, getpid());
-    may_be_pending = left = 0; /* POSIX fork: nothing is */
+    may_be_pending = 0; /* POSIX fork: nothing is */
     if (exti__fork_handlers_ctx())
         atomic_store(&is_child, true);
     for (unsigned i = 0; i < table_count; i++) {
@@ -567,8 +568,8 @@ static void begin_child(void)
 
         if (!s->ctx)
             continue;
-        all |= s->program ? ~(uint64_t)0 : s->set | s->expected;
-        s->expected = 0; /* POSIX fork: a child has no timers */
+        all |= s->program ? ~(uint64_t)0 : s->set | s->left | s->expected;
+        s->left = s->expected = 0; /* POSIX fork: a child has nothing pending, and no timers */
         s->running = 0;
         s->commands = 0;
         if (forks(s)) {

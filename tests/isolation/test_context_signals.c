@@ -304,6 +304,22 @@ ISO_CASE(closing_takes_handlers_away_and_leaves_the_programs)
     want_count(&program_count, 3);
 }
 
+/* Without children nothing can come late for a function. */
+ISO_CASE(a_function_that_was_replaced_is_forgotten)
+{
+    struct signaller a = open_signaller(), b = open_signaller();
+
+    want_int(a.set(SIGUSR1, 0), 0);
+    want_int(a.set_default(SIGUSR1), 0);
+    want_program(SIGUSR1, SIG_DFL);
+    want_int(a.set(SIGUSR1, 0), 0);
+    want_int(a.fork_kill(SIGUSR1), 7 << 8);
+    want_int(a.set_default(SIGUSR1), 0);
+    iso_close_ctx(a.ctx);
+    want_program(SIGUSR1, SIG_DFL);
+    iso_close_ctx(b.ctx);
+}
+
 ISO_CASE(what_the_program_sets_later_is_kept)
 {
     struct signaller a = open_signaller();
@@ -805,6 +821,7 @@ int main(void)
         cmocka_unit_test(each_context_has_actions_of_its_own),
         cmocka_unit_test(what_a_context_shares_is_the_processs),
         cmocka_unit_test(closing_takes_handlers_away_and_leaves_the_programs),
+        cmocka_unit_test(a_function_that_was_replaced_is_forgotten),
         cmocka_unit_test(what_the_program_sets_later_is_kept),
         cmocka_unit_test(flags_of_actions_are_kept),
         cmocka_unit_test(a_signal_from_outside_reaches_each_context_on_its_thread),
