@@ -73,7 +73,7 @@ static void unlock_table(const sigset_t *signals)
 
 /* ---- the process's actions; the lock is held ---- */
 
-/* What all must ask for to have it, as the process has one set of flags. */
+/* What all must ask for, as the process has one set: by default children are waited for, too. */
 #define SHARED_FLAGS ((unsigned)(SA_RESTART | SA_NOCLDSTOP | SA_NOCLDWAIT))
 
 /* What the contexts want of one signal. */
@@ -96,10 +96,10 @@ static void add_wish(struct wish *w, const struct exti_signals *s, int sig)
     const bool ignores = is_in_command(s, sig) || a.handler == SIG_IGN;
 
     w->left = w->left || (s->left & bit(sig));
+    w->flags &= a.handler == SIG_DFL ? ~(unsigned)SA_NOCLDWAIT : ~0u;
     if (!s->program && !is_in_command(s, sig) && !((s->set | s->expected) & bit(sig)))
         return;
-    if (!ignores && (s->expected & bit(sig)))
-        w->function = true;
+    w->function = w->function || (!ignores && (s->expected & bit(sig)));
     if (!ignores && (exti__signal_is_function(a.handler) || a.waited)) {
         w->function = true;
         w->flags &= ~SHARED_FLAGS | (a.waited ? SA_RESTART : a.flags);
@@ -134,10 +134,10 @@ static enum installed choose(const struct wish *w, int sig)
 {
     const enum installed chosen = choose_by(w, sig);
     const bool late = w->left || (may_be_pending & bit(sig));
-    const bool ends =
+    const bool by_default =
         chosen == DEFAULT || (chosen == PROGRAMS && programs_actions[sig].sa_handler == SIG_DFL);
 
-    return ends && late ? DISPATCHER : chosen;
+    return by_default && late && exti__signal_ends_process(sig) ? DISPATCHER : chosen;
 }
 
 static bool is_installed(const struct sigaction *now, int sig)

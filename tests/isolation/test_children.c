@@ -315,14 +315,30 @@ ISO_CASE(what_children_send_is_handled_when_they_are_waited_for)
     iso_close_ctx(b.ctx);
 }
 
-/* ---- what they inherit ---- */
-
 static void what_a_child_has_sent_is_handled_before_it_is_waited_for(void **state)
 {
     if (test_is_emulated())
         skip_because("an emulator does not tell handlers whose a signal is that was sent on");
     what_children_send_is_handled_when_they_are_waited_for(state);
 }
+
+/* sigaction(2), SA_NOCLDWAIT: children of who ignores SIGCHLD cannot be waited for. */
+ISO_CASE(children_of_who_has_the_default_stay_until_they_are_waited_for)
+{
+    struct parent a = open_parent(0), b = open_parent(0);
+
+    want_int(a.run(0, "exit 1"), 1 << 8);
+    want_int(a.set(SIGCHLD, 2), 0);
+    want_int(a.set(SIGCHLD, 0), 0);
+    want_int(a.run(0, "exit 2"), 2 << 8);
+    want_int(b.run(1, "exit 3"), 3 << 8);
+    want_int(a.set(SIGCHLD, 1), 0);
+    want_int(b.run(2, "exit 4"), 4 << 8);
+    iso_close_ctx(a.ctx);
+    iso_close_ctx(b.ctx);
+}
+
+/* ---- what they inherit ---- */
 
 /* And no more than that, though signals wait while they are started. */
 ISO_CASE(children_block_the_signals_that_their_parent_blocks)
@@ -446,6 +462,7 @@ int main(void)
         cmocka_unit_test(a_child_that_others_have_waited_for_is_gone),
         cmocka_unit_test(signals_interrupt_a_wait_and_lose_nothing),
         cmocka_unit_test(what_a_child_has_sent_is_handled_before_it_is_waited_for),
+        cmocka_unit_test(children_of_who_has_the_default_stay_until_they_are_waited_for),
         cmocka_unit_test(a_child_blocks_the_signals_that_its_parent_blocks),
         cmocka_unit_test(a_child_does_not_hold_what_other_contexts_have_made),
         cmocka_unit_test(control_a_child_holds_its_own_contexts_and_the_programs),
