@@ -5,8 +5,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
+#include "runtime/arenas.h"
 #include "runtime/fail.h"
 #include "runtime/system.h"
 
@@ -40,10 +40,12 @@ static void lock_all(void)
     pthread_mutex_lock(&heaps_lock);
     for (struct pyrt_heap *h = heaps; h; h = h->next)
         pthread_mutex_lock(&h->lock);
+    pyrt_arenas_lock();
 }
 
 static void unlock_all(void)
 {
+    pyrt_arenas_unlock();
     for (struct pyrt_heap *h = heaps; h; h = h->next)
         pthread_mutex_unlock(&h->lock);
     pthread_mutex_unlock(&heaps_lock);
@@ -149,7 +151,7 @@ static void *track_block(struct pyrt_heap *h, void *at, size_t mapped)
     if (rc == 0)
         return at;
     if (mapped)
-        munmap(at, mapped);
+        pyrt_arena_give(at, mapped);
     else
         free(at);
     return NULL;
@@ -215,15 +217,13 @@ static void *heap_realloc(void *h, void *at, size_t size)
 
 static void *arena_alloc(void *h, size_t size)
 {
-    void *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-    return at == MAP_FAILED ? NULL : track_block(h, at, size);
+    return track_block(h, pyrt_arena_take(size), size);
 }
 
 static void arena_free(void *h, void *at, size_t size)
 {
     untrack_block(h, at);
-    munmap(at, size);
+    pyrt_arena_give(at, size);
 }
 
 /* ---- the heap ---- */
@@ -295,7 +295,7 @@ void pyrt_heap_free(struct pyrt_heap *h)
     pthread_mutex_unlock(&heaps_lock);
     for (size_t i = 0; i <= h->mask; i++) {
         if (h->slots[i].mapped)
-            munmap(h->slots[i].at, h->slots[i].mapped);
+            pyrt_arena_give(h->slots[i].at, h->slots[i].mapped);
         else
             free(h->slots[i].at);
     }

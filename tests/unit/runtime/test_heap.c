@@ -357,6 +357,8 @@ static void arenas_are_unmapped(void **state)
     assert_false(is_mapped(left));
 }
 
+#define ARENA ((size_t)1 << 20)
+
 static void heaps_end_in_any_order(void **state)
 {
     struct pyrt_heap *h[3];
@@ -364,15 +366,69 @@ static void heaps_end_in_any_order(void **state)
 
     for (int i = 0; i < 3; i++) {
         h[i] = stock(*state);
-        arena[i] = arenas.alloc(h[i], 4096);
+        arena[i] = arenas.alloc(h[i], ARENA);
     }
     pyrt_heap_free(h[1]);
-    assert_true(is_mapped(arena[0]) && !is_mapped(arena[1]) && is_mapped(arena[2]));
+    assert_true(is_mapped(arena[0]) && is_mapped(arena[2]));
     pyrt_heap_free(h[0]);
-    assert_true(!is_mapped(arena[0]) && is_mapped(arena[2]));
+    assert_true(is_mapped(arena[2]));
     pyrt_heap_free(h[2]);
-    assert_false(is_mapped(arena[2]));
+    for (int i = 0; i < 3; i++)
+        assert_false(is_mapped(arena[i]));
     pyrt_heap_free(NULL);
+}
+
+static int count_mapped(void *const *at, int n)
+{
+    int mapped = 0;
+
+    for (int i = 0; i < n; i++)
+        mapped += is_mapped(at[i]);
+    return mapped;
+}
+
+enum { FREED = 40, KEPT = 32, LEFT = 3 };
+
+/* As much as is used at most, so that nothing is kept when nothing is used, and no more than KEPT
+ * megabytes. */
+static void arenas_are_kept_for_the_next_heap(void **state)
+{
+    struct pyrt_heap *h[2] = {stock(*state), stock(*state)};
+    void *freed[FREED], *used[FREED + 1], *again;
+
+    for (int i = 0; i < FREED; i++) {
+        assert_non_null(freed[i] = arenas.alloc(h[0], ARENA));
+        assert_non_null(used[i] = arenas.alloc(h[1], ARENA));
+    }
+    pyrt_heap_free(h[0]);
+    assert_int_equal(count_mapped(freed, FREED), KEPT);
+    again = used[FREED] = arenas.alloc(h[1], ARENA);
+    assert_int_equal(count_mapped(freed, FREED), KEPT);
+    memset(again, 1, ARENA);
+    for (int i = LEFT; i <= FREED; i++)
+        arenas.free(h[1], used[i], ARENA);
+    /* The oldest ones have gone first. */
+    assert_int_equal(count_mapped(freed, FREED), again == used[FREED]);
+    assert_int_equal(count_mapped(used, FREED + 1), LEFT + LEFT);
+    pyrt_heap_free(h[1]);
+    assert_int_equal(count_mapped(freed, FREED) + count_mapped(used, FREED + 1), 0);
+}
+
+/* CPython has the stacks of its frames by the same functions. */
+static void other_sizes_are_not_kept(void **state)
+{
+    struct pyrt_heap *h = stock(*state);
+    void *arena[2] = {arenas.alloc(h, ARENA), arenas.alloc(h, ARENA)}, *stack[64];
+
+    arenas.free(h, arena[1], ARENA);
+    for (int i = 0; i < 64; i++)
+        assert_non_null(stack[i] = arenas.alloc(h, 16 << 10));
+    for (int i = 0; i < 64; i++)
+        arenas.free(h, stack[i], 16 << 10);
+    assert_int_equal(count_mapped(stack, 64), 0);
+    assert_true(is_mapped(arena[1]));
+    assert_ptr_equal(arenas.alloc(h, ARENA), arena[1]);
+    pyrt_heap_free(h);
 }
 
 /* ---- threads and forks ---- */
@@ -383,8 +439,10 @@ static void *allocate_all_the_time(void *arg)
 {
     const struct pyrt_allocator *a = arg;
 
-    while (!atomic_load(&end))
+    while (!atomic_load(&end)) {
         a->free(a->ctx, a->malloc(a->ctx, 64));
+        arenas.free(a->ctx, arenas.alloc(a->ctx, 1 << 20), 1 << 20);
+    }
     return NULL;
 }
 
@@ -405,6 +463,7 @@ static void a_forked_child_can_allocate(void **state)
         if (pid == 0) {
             alarm(60);
             a.free(a.ctx, a.malloc(a.ctx, 64));
+            arenas.free(a.ctx, arenas.alloc(a.ctx, 1 << 20), 1 << 20);
             _exit(0);
         }
         assert_int_equal(waitpid(pid, &status, 0), pid);
@@ -430,6 +489,8 @@ int main(void)
         exti_test(no_more_memory_leaves_the_heap_whole),
         exti_test(arenas_are_unmapped),
         exti_test(heaps_end_in_any_order),
+        exti_test(arenas_are_kept_for_the_next_heap),
+        exti_test(other_sizes_are_not_kept),
         exti_test(a_forked_child_can_allocate),
     };
 

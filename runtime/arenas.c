@@ -1,0 +1,126 @@
+#define _GNU_SOURCE
+#include "runtime/arenas.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <sys/mman.h>
+
+/* What its first bytes are while it is kept. */
+struct kept {
+    struct kept *next;
+    size_t size;
+};
+
+/* Objects/obmalloc.c: an arena has 1 MB, and 256 KB before 3.10.  Other sizes are stacks of frames
+ * (Python/pystate.c). */
+#define LEAST ((size_t)256 << 10)
+#define LARGEST ((size_t)1 << 20)
+#define MOST ((size_t)32 << 20)
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct kept *oldest, **newest = &oldest; /* where the next one comes */
+static size_t kept_bytes, used_bytes;
+
+void pyrt_arenas_lock(void)
+{
+    pthread_mutex_lock(&lock);
+}
+
+void pyrt_arenas_unlock(void)
+{
+    pthread_mutex_unlock(&lock);
+}
+
+/* Takes it out of the list.  The lock is held. */
+static struct kept *take_from(struct kept **link)
+{
+    struct kept *k = *link;
+
+    *link = k->next;
+    if (!k->next)
+        newest = link;
+    kept_bytes -= k->size;
+    return k;
+}
+
+/* The lock is held. */
+static struct kept *find_kept(size_t size)
+{
+    struct kept **link = &oldest;
+
+    while (*link && (*link)->size != size)
+        link = &(*link)->next;
+    return *link ? take_from(link) : NULL;
+}
+
+/* Unmaps the oldest until no more than `most` bytes are kept. */
+static void drop(size_t most)
+{
+    struct kept *dropped = NULL, *k;
+
+    pthread_mutex_lock(&lock);
+    while (kept_bytes > most || kept_bytes > used_bytes) {
+        k = take_from(&oldest);
+        k->next = dropped;
+        dropped = k;
+    }
+    pthread_mutex_unlock(&lock);
+    while ((k = dropped)) {
+        dropped = k->next;
+        munmap(k, k->size);
+    }
+}
+
+static void *map(size_t size)
+{
+    void *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    return at == MAP_FAILED ? NULL : at;
+}
+
+static bool is_arena(size_t size)
+{
+    return size >= LEAST && size <= LARGEST;
+}
+
+void *pyrt_arena_take(size_t size)
+{
+    void *at = NULL;
+
+    if (is_arena(size)) {
+        pthread_mutex_lock(&lock);
+        at = find_kept(size);
+        used_bytes += size;
+        pthread_mutex_unlock(&lock);
+    }
+    if (!at)
+        at = map(size);
+    if (!at) {
+        drop(0);
+        at = map(size);
+    }
+    if (!at && is_arena(size)) {
+        pthread_mutex_lock(&lock);
+        used_bytes -= size;
+        pthread_mutex_unlock(&lock);
+    }
+    return at;
+}
+
+void pyrt_arena_give(void *arena, size_t size)
+{
+    struct kept *k = arena;
+
+    if (!is_arena(size)) {
+        munmap(arena, size);
+        return;
+    }
+    pthread_mutex_lock(&lock);
+    *k = (struct kept){NULL, size};
+    *newest = k;
+    newest = &k->next;
+    kept_bytes += size;
+    used_bytes -= size;
+    pthread_mutex_unlock(&lock);
+    drop(MOST);
+}
