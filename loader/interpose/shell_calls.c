@@ -170,7 +170,7 @@ static int interposed_system(const char *command)
     sigemptyset(&children);
     sigaddset(&children, SIGCHLD);
     if (s)
-        exti__signals_count_command(s, 1);
+        exti__signals_count_command(ctx, s, 1);
     else
         begin_waiting();
     find_own_signals(s, &own);
@@ -178,7 +178,7 @@ static int interposed_system(const char *command)
     if (!start_command(&pid, command, &mask, &own, &caller))
         status = await_child(pid);
     if (s)
-        exti__signals_count_command(s, -1);
+        exti__signals_count_command(ctx, s, -1);
     else
         end_waiting();
     pthread_sigmask(SIG_SETMASK, &mask, NULL);

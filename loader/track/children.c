@@ -3,6 +3,8 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/mem.h"
@@ -170,6 +172,29 @@ size_t exti__children_of(const struct exti_ctx *ctx, pid_t *out, size_t room)
             out[found - 1] = pid;
     }
     return found;
+}
+
+void exti__children_signal(const struct exti_ctx *ctx, struct exti_signals *signals)
+{
+    struct block *b;
+
+    for (struct child *c = next_of(&b, NULL); c; c = next_of(&b, c))
+        if (c->pid > 0 && c->ctx == ctx)
+            c->signals = signals;
+}
+
+void exti__children_drop_ended(const struct exti_ctx *ctx)
+{
+    struct block *b;
+
+    for (struct child *c = next_of(&b, NULL); c; c = next_of(&b, c)) {
+        const pid_t pid = c->pid;
+        siginfo_t info = {.si_pid = 0};
+
+        if (pid > 0 && c->ctx == ctx && !c->ended &&
+            !syscall(SYS_waitid, P_PID, pid, &info, WEXITED | WNOHANG, NULL) && info.si_pid == pid)
+            c->ended = exti__now();
+    }
 }
 
 void exti__children_forget(const struct exti_ctx *ctx)

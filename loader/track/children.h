@@ -32,6 +32,12 @@ void exti__child_ended(pid_t pid); /* and has been waited for */
  * there are. */
 size_t exti__children_of(const struct exti_ctx *ctx, pid_t *out, size_t room);
 
+/* What the context's children send from now on is for these, which it has only now. */
+void exti__children_signal(const struct exti_ctx *ctx, struct exti_signals *signals);
+
+/* Waits for those of the context's children that have ended, so that they are gone. */
+void exti__children_drop_ended(const struct exti_ctx *ctx);
+
 /* Whether what a child of the context has sent may still come, or one is being started. */
 bool exti__children_may_send(const struct exti_ctx *ctx);
 

@@ -1,4 +1,8 @@
+#define _GNU_SOURCE /* syscall */
 #include "loader/track/signal_cell.h"
+
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "loader/track/moment.h"
 
@@ -67,4 +71,14 @@ bool exti__signal_ends_process(int sig)
     default:
         return true;
     }
+}
+
+pid_t exti__signal_thread(void)
+{
+    return (pid_t)syscall(SYS_gettid);
+}
+
+bool exti__signal_drops_children(const struct exti_signal_action *a)
+{
+    return a->handler == SIG_IGN || (a->flags & SA_NOCLDWAIT);
 }

@@ -31,10 +31,17 @@ void exti__signal_cell_write(struct exti_signal_cell *c, const struct sigaction 
                              bool waited);
 struct exti_signal_action exti__signal_cell_read(const struct exti_signal_cell *c);
 
+/* The calling thread, as cells name it. */
+pid_t exti__signal_thread(void);
+
 /* Whether it is neither SIG_DFL nor SIG_IGN. */
 bool exti__signal_is_function(void (*handler)(int));
 
 /* Whether the default action of the signal is to end the process: signal(7). */
 bool exti__signal_ends_process(int sig);
+
+/* Whether children of who has this action for SIGCHLD are gone once they have ended: sigaction(2),
+ * SA_NOCLDWAIT. */
+bool exti__signal_drops_children(const struct exti_signal_action *a);
 
 #endif

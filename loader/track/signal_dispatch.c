@@ -36,11 +36,6 @@ static bool is_function(const struct exti_signal_action *a)
     return exti__signal_is_function(a->handler);
 }
 
-static pid_t this_thread(void)
-{
-    return (pid_t)syscall(SYS_gettid);
-}
-
 /* ---- marks ---- */
 
 static void *value_of(const struct exti_signals *s)
@@ -158,7 +153,7 @@ static void take_default(int sig)
     sigaction(sig, &none, NULL);
     sigemptyset(&one);
     sigaddset(&one, sig);
-    syscall(SYS_tgkill, getpid(), this_thread(), sig);
+    syscall(SYS_tgkill, getpid(), exti__signal_thread(), sig);
     pthread_sigmask(SIG_UNBLOCK, &one, NULL);
 }
 
@@ -217,7 +212,7 @@ static void arrive(struct exti_signals *s, siginfo_t *info, void *context, bool 
  * taken it by waiting for it. */
 static bool arrive_on_thread(siginfo_t *info, void *context, const struct exti_signals *waiter)
 {
-    const pid_t thread = this_thread();
+    const pid_t thread = exti__signal_thread();
     bool any = false;
 
     for (unsigned i = 0; i < exti__signals_count(); i++) {
@@ -260,7 +255,7 @@ static void send_on(unsigned n, const struct exti_signal_action *a, siginfo_t *i
 static void arrive_from_outside(siginfo_t *info, void *context, const struct exti_signals *waiter)
 {
     const int sig = info->si_signo;
-    const pid_t thread = this_thread();
+    const pid_t thread = exti__signal_thread();
     const bool by_program = call_program(info, context);
     bool taken = by_program || waiter, here = false;
 
@@ -270,9 +265,15 @@ static void arrive_from_outside(siginfo_t *info, void *context, const struct ext
         struct exti_signals *s = exti__signals_at(i);
         const struct exti_signal_action a = exti__signal_action(s, sig);
 
-        if (s == waiter || !exti__signals_enter(s))
+        struct exti_ctx *ctx = exti__signals_enter(s);
+
+        if (!ctx)
             continue;
+        if (sig == SIGCHLD && exti__signal_drops_children(&a))
+            exti__children_drop_ended(ctx);
         exti__signals_leave(s);
+        if (s == waiter)
+            continue;
         if (is_function(&a) && a.thread == thread)
             here = true;
         else if (is_function(&a) || a.waited)
@@ -358,7 +359,7 @@ static void arrive_there(struct exti_signals *s, siginfo_t *info, void *context)
 {
     const struct exti_signal_action a = exti__signal_action(s, info->si_signo);
 
-    if ((is_function(&a) || a.waited) && a.thread != this_thread()) {
+    if ((is_function(&a) || a.waited) && a.thread != exti__signal_thread()) {
         siginfo_t marked = *info;
 
         if (!send_marked(a.thread, is_function(&a) ? MARK_HANDLED : MARK_OWN,
@@ -405,8 +406,8 @@ static void send_to_context(struct exti_signals *s, siginfo_t *info)
     const struct exti_signal_action a = exti__signal_action(s, info->si_signo);
     const bool function = is_function(&a);
 
-    send_marked(function || a.waited ? a.thread : this_thread(), function ? MARK_HANDLED : MARK_OWN,
-                exti__signals_number(s), info);
+    send_marked(function || a.waited ? a.thread : exti__signal_thread(),
+                function ? MARK_HANDLED : MARK_OWN, exti__signals_number(s), info);
 }
 
 /* Sends on what was parked; false: its sender may still be a child that is being started. */

@@ -3,7 +3,6 @@
 
 #include <pthread.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -46,11 +45,6 @@ static enum installed installed[EXTI_SIGNAL_MAX + 1];
 static _Atomic uint64_t dispatched;
 static uint64_t may_be_pending; /* for threads of contexts that have ended, and would take it */
 
-static pid_t this_thread(void)
-{
-    return (pid_t)syscall(SYS_gettid);
-}
-
 static uint64_t bit(int sig)
 {
     return (uint64_t)1 << (sig - 1);
@@ -73,8 +67,8 @@ static void unlock_table(const sigset_t *signals)
 
 /* ---- the process's actions; the lock is held ---- */
 
-/* What all must ask for, as the process has one set: by default children are waited for, too. */
-#define SHARED_FLAGS ((unsigned)(SA_RESTART | SA_NOCLDSTOP | SA_NOCLDWAIT))
+/* What all must ask for to have it, as the process has one set of flags. */
+#define SHARED_FLAGS ((unsigned)(SA_RESTART | SA_NOCLDSTOP))
 
 /* What the contexts want of one signal. */
 struct wish {
@@ -96,7 +90,6 @@ static void add_wish(struct wish *w, const struct exti_signals *s, int sig)
     const bool ignores = is_in_command(s, sig) || a.handler == SIG_IGN;
 
     w->left = w->left || (s->left & bit(sig));
-    w->flags &= a.handler == SIG_DFL ? ~(unsigned)SA_NOCLDWAIT : ~0u;
     if (!s->program && !is_in_command(s, sig) && !((s->set | s->expected) & bit(sig)))
         return;
     w->function = w->function || (!ignores && (s->expected & bit(sig)));
@@ -116,15 +109,15 @@ static enum installed choose_by(const struct wish *w, int sig)
 {
     const bool programs_function = exti__signal_is_function(programs_actions[sig].sa_handler);
 
-    if (w->function)
+    /* wait(2): the system would drop the children of all.  The dispatcher drops the context's. */
+    if (w->function || (w->ignore && sig == SIGCHLD))
         return DISPATCHER;
     if (programs_function || (!w->ignore && !w->take_default))
         return PROGRAMS;
     if (w->ignore && w->take_default)
         return DISPATCHER;
-    /* wait(2): a process that ignores SIGCHLD has no children to wait for. */
     if (w->ignore)
-        return sig == SIGCHLD && w->beside ? PROGRAMS : IGNORE;
+        return IGNORE;
     return w->beside ? PROGRAMS : DEFAULT;
 }
 
@@ -185,6 +178,7 @@ static void install(int sig)
         if (exti__signal_is_function(of_program->sa_handler)) {
             sigorset(&next.sa_mask, &next.sa_mask, &of_program->sa_mask);
             w.flags &= (unsigned)of_program->sa_flags | SA_NODEFER;
+            w.flags |= (unsigned)of_program->sa_flags & SA_NOCLDWAIT;
         }
         next.sa_flags = (int)(w.flags | SA_SIGINFO | SA_ONSTACK);
     } else {
@@ -230,7 +224,7 @@ static struct exti_signals *find_free(void)
 /* execve(2): what is ignored stays so, and what was handled has the default. */
 static void inherit(struct exti_signals *s)
 {
-    const pid_t thread = this_thread();
+    const pid_t thread = exti__signal_thread();
 
     for (int sig = 1; sig <= EXTI_SIGNAL_MAX; sig++) {
         struct sigaction now = {0}, own = {0};
@@ -262,6 +256,10 @@ struct exti_signals *exti__signals_of(struct exti_ctx *ctx)
         s->program = ctx->hooks.end != NULL;
         atomic_store(&s->ctx, ctx);
         atomic_store(&ctx->signals, s);
+        exti__children_signal(ctx, s);
+        for (int sig = 1; sig <= EXTI_SIGNAL_MAX; sig++)
+            if (installed[sig] == IGNORE || installed[sig] == DEFAULT) /* for all that there were */
+                install(sig);
     }
     unlock_table(&signals);
     return s;
@@ -293,7 +291,7 @@ void exti__signals_drop(struct exti_ctx *ctx)
     if (!s)
         return;
     lock_table(&signals);
-    may_be_pending |= dispatched_ends(s->set | s->expected);
+    may_be_pending |= dispatched_ends(s->set | s->left | s->expected);
     drop_actions(s);
     unlock_table(&signals);
 }
@@ -349,7 +347,7 @@ static void write_action(struct exti_signals *s, int sig, const struct exti_sign
 void exti__signal_replace(struct exti_signals *s, int sig, const struct sigaction *act,
                           struct exti_signal_former *former)
 {
-    struct exti_signal_former next = {.thread = this_thread(), .set = true};
+    struct exti_signal_former next = {.thread = exti__signal_thread(), .set = true};
     sigset_t signals;
 
     lock_table(&signals);
@@ -393,7 +391,7 @@ bool exti__signal_interrupts(const struct exti_signals *s, int sig)
 
 void exti__signal_wait_for(struct exti_signals *s, const sigset_t *set)
 {
-    const pid_t thread = this_thread();
+    const pid_t thread = exti__signal_thread();
     sigset_t signals;
 
     lock_table(&signals);
@@ -421,12 +419,13 @@ void exti__signal_expect(struct exti_signals *s, int sig)
     unlock_table(&signals);
 }
 
-void exti__signals_count_command(struct exti_signals *s, int by)
+void exti__signals_count_command(struct exti_ctx *ctx, struct exti_signals *s, int by)
 {
     sigset_t signals;
 
     lock_table(&signals);
-    s->commands += (unsigned)by;
+    if (s->ctx == ctx) /* else it has been closed meanwhile */
+        s->commands += (unsigned)by;
     install(SIGINT);
     install(SIGQUIT);
     unlock_table(&signals);
@@ -530,7 +529,7 @@ static void begin_fork(void)
 
     lock_table(&signals);
     fork_signals = signals;
-    fork_thread = this_thread();
+    fork_thread = exti__signal_thread();
 }
 
 static void end_fork(void)
@@ -574,7 +573,7 @@ static void begin_child(void)
         s->commands = 0;
         if (forks(s)) {
             for (int sig = 1; sig <= EXTI_SIGNAL_MAX; sig++)
-                atomic_store(&s->cells[sig].thread, this_thread());
+                atomic_store(&s->cells[sig].thread, exti__signal_thread());
             s->program = true;
             atomic_store(&is_child, true);
         } else {

@@ -66,7 +66,7 @@ void exti__signal_wait_for(struct exti_signals *s, const sigset_t *set);
 void exti__signal_expect(struct exti_signals *s, int sig);
 
 /* A system(3) begins (1) or has ended (-1), in which the context ignores SIGINT and SIGQUIT. */
-void exti__signals_count_command(struct exti_signals *s, int by);
+void exti__signals_count_command(struct exti_ctx *ctx, struct exti_signals *s, int by);
 
 /* ---- for handlers; no lock ---- */
 

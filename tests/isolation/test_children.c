@@ -88,9 +88,13 @@ static const char source[] =
     "{ int pid = fork(); while (pid == 0) pause(); return pid; }\n"
     "volatile sig_atomic_t handled;\n"
     "static void handle(int sig) { (void)sig; handled++; }\n"
-    /* the default, to ignore it, a function */
+    /* the default, to ignore it, a function, and one with SA_NOCLDWAIT */
     "int t_set(int sig, int how)\n"
-    "{ return signal(sig, how == 0 ? SIG_DFL : how == 1 ? SIG_IGN : handle) == SIG_ERR; }\n"
+    "{\n"
+    "    struct sigaction a = {.sa_handler = handle, .sa_flags = SA_NOCLDWAIT | SA_RESTART};\n"
+    "    if (how == 3) return sigaction(sig, &a, 0);\n"
+    "    return signal(sig, how == 0 ? SIG_DFL : how == 1 ? SIG_IGN : handle) == SIG_ERR;\n"
+    "}\n"
     /* As t_start has them, by system and by popen: its status. */
     "int t_run(int way, const char *code)\n"
     "{\n"
@@ -119,15 +123,14 @@ static void note_end(void *user, struct exti_ctx *ctx, int sig)
     ended_by = sig;
 }
 
-static struct parent open_parent(uint32_t flags)
+static struct parent open_with(uint32_t flags, const struct exti_hooks *hooks)
 {
-    const struct exti_hooks hooks = {.size = sizeof hooks, .end = note_end};
     struct exti_ctx_opts o = iso_opts(NULL, NULL);
     struct parent p = {0};
     struct exti_module *m;
 
     o.flags |= flags;
-    o.hooks = &hooks;
+    o.hooks = hooks;
     if (!file_exists(in_tmp("parent.so")))
         iso_build(source, "parent.so", "-w");
     p.ctx = iso_open_opts(&o);
@@ -144,6 +147,19 @@ static struct parent open_parent(uint32_t flags)
     *(void **)&p.handled = iso_sym(m, "handled");
     *(void **)&p.ends = iso_sym(m, "ends");
     return p;
+}
+
+static struct parent open_parent(uint32_t flags)
+{
+    const struct exti_hooks hooks = {.size = sizeof hooks, .end = note_end};
+
+    return open_with(flags, &hooks);
+}
+
+/* In a context that is no program of its own. */
+static struct parent open_library_parent(void)
+{
+    return open_with(0, NULL);
 }
 
 enum { BY_PATH = 2, WAYS_TO_START = 4, WAYS_TO_WAIT = 5 };
@@ -322,20 +338,56 @@ static void what_a_child_has_sent_is_handled_before_it_is_waited_for(void **stat
     what_children_send_is_handled_when_they_are_waited_for(state);
 }
 
-/* sigaction(2), SA_NOCLDWAIT: children of who ignores SIGCHLD cannot be waited for. */
-ISO_CASE(children_of_who_has_the_default_stay_until_they_are_waited_for)
+static int run_of_program(int status)
 {
-    struct parent a = open_parent(0), b = open_parent(0);
+    pid_t pid = fork();
+    int found = -1;
 
-    want_int(a.run(0, "exit 1"), 1 << 8);
+    if (pid == 0)
+        _exit(status);
+    usleep(20000); /* the system may drop it */
+    return waitpid(pid, &found, 0) == pid ? WEXITSTATUS(found) : -1;
+}
+
+static void want_gone(int pid)
+{
+    want(pid > 0);
+    for (int ms = 0; ms < 10000 && kill(pid, 0) == 0; ms++)
+        usleep(1000);
+    want(kill(pid, 0) < 0 && errno == ESRCH);
+}
+
+static void want_to_wait(const struct parent *p)
+{
+    for (int way = 0; way <= LAST_WAY_TO_RUN; way++)
+        want_int(p->run(way, "exit 3"), 3 << 8);
+}
+
+/* sigaction(2), SA_NOCLDWAIT: the children of who ignores SIGCHLD are gone once they have ended. */
+ISO_CASE(contexts_drop_their_own_children_alone)
+{
+    struct parent a = open_parent(0), b = open_parent(0), c = open_library_parent(), d;
+
     want_int(a.set(SIGCHLD, 2), 0);
     want_int(a.set(SIGCHLD, 0), 0);
-    want_int(a.run(0, "exit 2"), 2 << 8);
-    want_int(b.run(1, "exit 3"), 3 << 8);
-    want_int(a.set(SIGCHLD, 1), 0);
-    want_int(b.run(2, "exit 4"), 4 << 8);
+    want_to_wait(&a);
+    for (int how = 1; how <= 3; how += 2) {
+        want_int(a.set(SIGCHLD, how), 0);
+        d = open_parent(0);
+        for (int way = 0; way < WAYS_TO_START; way++)
+            want_gone(a.start(way, "exit 3"));
+        want_int(a.wait(0, 0), -ECHILD);
+        want_to_wait(&b);
+        want_to_wait(&c);
+        want_to_wait(&d);
+        want_int(run_of_program(4), 4);
+        iso_close_ctx(d.ctx);
+    }
+    want_int(a.set(SIGCHLD, 0), 0);
+    want_to_wait(&a);
     iso_close_ctx(a.ctx);
     iso_close_ctx(b.ctx);
+    iso_close_ctx(c.ctx);
 }
 
 /* ---- what they inherit ---- */
@@ -462,7 +514,7 @@ int main(void)
         cmocka_unit_test(a_child_that_others_have_waited_for_is_gone),
         cmocka_unit_test(signals_interrupt_a_wait_and_lose_nothing),
         cmocka_unit_test(what_a_child_has_sent_is_handled_before_it_is_waited_for),
-        cmocka_unit_test(children_of_who_has_the_default_stay_until_they_are_waited_for),
+        cmocka_unit_test(contexts_drop_their_own_children_alone),
         cmocka_unit_test(a_child_blocks_the_signals_that_its_parent_blocks),
         cmocka_unit_test(a_child_does_not_hold_what_other_contexts_have_made),
         cmocka_unit_test(control_a_child_holds_its_own_contexts_and_the_programs),
