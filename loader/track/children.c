@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "loader/track/children.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/syscall.h>
@@ -183,16 +184,26 @@ void exti__children_signal(const struct exti_ctx *ctx, struct exti_signals *sign
             c->signals = signals;
 }
 
+/* Whether it has ended, and been waited for now or by somebody else. */
+static bool drop(pid_t pid)
+{
+    siginfo_t info = {.si_pid = 0};
+    const int error = errno;
+    const bool failed = syscall(SYS_waitid, P_PID, pid, &info, WEXITED | WNOHANG, NULL) != 0;
+    const bool is_gone = failed ? errno == ECHILD : info.si_pid == pid;
+
+    errno = error;
+    return is_gone;
+}
+
 void exti__children_drop_ended(const struct exti_ctx *ctx)
 {
     struct block *b;
 
     for (struct child *c = next_of(&b, NULL); c; c = next_of(&b, c)) {
         const pid_t pid = c->pid;
-        siginfo_t info = {.si_pid = 0};
 
-        if (pid > 0 && c->ctx == ctx && !c->ended &&
-            !syscall(SYS_waitid, P_PID, pid, &info, WEXITED | WNOHANG, NULL) && info.si_pid == pid)
+        if (pid > 0 && c->ctx == ctx && !c->ended && drop(pid))
             c->ended = exti__now();
     }
 }
