@@ -184,7 +184,7 @@ void exti__children_signal(const struct exti_ctx *ctx, struct exti_signals *sign
             c->signals = signals;
 }
 
-/* Whether it has ended, and been waited for now or by somebody else. */
+/* Whether it has ended, and this call or another one has waited for it. */
 static bool drop(pid_t pid)
 {
     siginfo_t info = {.si_pid = 0};
