@@ -37,8 +37,10 @@ int exti__interposed_make_symbolic(struct exti_ctx *ctx, const char *source, str
     if (!rc && !interposed && !exti__image_exports(im, EXTI_SYM_TLS))
         exti__file_memo_add(&uncaptured, file);
     exti__store_image_give(&ctx->store, im);
-    if (!rc && interposed)
+    if (!rc && interposed) {
+        exti__store_note_interposed(source);
         rc = exti__store_make_symbolic(&ctx->store, source, &e);
+    }
     if (rc == EXTI_E_NOMEM)
         return exti__fail_nomem(err);
     /* Most likely the directory is read-only.  What can be re-pointed after the opening will be. */

@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "loader/store/store_fresh.h"
+#include "loader/store/store_interposed.h"
 #include "loader/store/store_make.h"
 #include "loader/store/store_walk.h"
 
@@ -38,6 +39,18 @@ bool exti__store_is_whole(struct exti_store *s, const char *source, bool symboli
     return whole;
 }
 
+static int make_step(struct exti_store *s, const char *first, const struct exti_step *at,
+                     bool symbolic, struct exti_error *err)
+{
+    const struct exti_copy_request r = {.source = at->source,
+                                        .first = first,
+                                        .root = !at->user,
+                                        .symbolic = (symbolic && !at->user) ||
+                                                    exti__store_noted_interposed(s, at->source)};
+
+    return exti__store_make(s, &r, err);
+}
+
 int exti__store_ensure(struct exti_store *s, const char *source, bool symbolic,
                        struct exti_error *err)
 {
@@ -50,12 +63,7 @@ int exti__store_ensure(struct exti_store *s, const char *source, bool symbolic,
     exti__image_cache_begin(&s->images);
     while (!rc && next_step(s, &p, &at, &e)) {
         if (e != &s->manifest.api && !exti__store_is_fresh(s, source, e, symbolic && !at.user))
-            rc = exti__store_make(s,
-                                  &(struct exti_copy_request){.source = at.source,
-                                                              .first = source,
-                                                              .root = !at.user,
-                                                              .symbolic = symbolic && !at.user},
-                                  err);
+            rc = make_step(s, source, &at, symbolic, err);
         if (rc) {
             exti__error_add_requester(&at, err);
             break;

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/mem.h"
+#include "loader/image/file_memo.h"
 #include "loader/process/dl.h"
 #include "loader/process/name_filter.h"
 
@@ -35,4 +36,19 @@ int exti__store_is_interposed(const struct exti_store *s, const struct exti_imag
     *out = any_global(names, count, uncounted.named);
     exti__free(names);
     return 0;
+}
+
+static struct exti_file_memo interposed;
+static atomic_bool any_interposed; /* most processes have none, and look at no file here */
+
+void exti__store_note_interposed(const char *source)
+{
+    exti__file_memo_add(&interposed, exti__file_version(source));
+    any_interposed = true;
+}
+
+bool exti__store_noted_interposed(const struct exti_store *s, const char *source)
+{
+    return any_interposed && !s->copy_only &&
+           exti__file_memo_has(&interposed, exti__file_version(source));
 }

@@ -17,4 +17,11 @@ struct exti_uncounted {
 int exti__store_is_interposed(const struct exti_store *s, const struct exti_image *im,
                               struct exti_uncounted uncounted, bool *out, struct exti_error *err);
 
+/* Notes that the process interposes symbols of the file, so that other contexts need not find it
+ * out, and make their copies twice. */
+void exti__store_note_interposed(const char *source);
+
+/* Whether that was noted, and copies are for this process. */
+bool exti__store_noted_interposed(const struct exti_store *s, const char *source);
+
 #endif

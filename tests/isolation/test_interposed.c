@@ -5,6 +5,7 @@
 
 #include <dlfcn.h>
 
+#include "loader/track/context.h"
 #include "tests/isolation/build.h"
 
 /* ---- what this program exports (see the Makefile) ---- */
@@ -100,6 +101,63 @@ ISO_CASE(control_dlopen_binds_to_the_program)
     want(((void *(*)(void))dlsym(m, "user_dep_first"))() == &dep_count);
 }
 
+static bool is_symbolic(struct exti_ctx *ctx, const char *file)
+{
+    const struct exti_entry *e;
+
+    pthread_mutex_lock(&ctx->store.lock);
+    e = exti__manifest_find(&ctx->store.manifest, file);
+    want(e);
+    pthread_mutex_unlock(&ctx->store.lock);
+    return e->symbolic;
+}
+
+static bool is_symbolic_for_any_process(void)
+{
+    struct exti_ctx_opts opts = iso_opts(in_tmp("any"), NULL);
+    struct exti_ctx *ctx;
+    const char *path;
+    bool symbolic;
+
+    opts.flags = EXTI_CTX_COPY_ONLY;
+    ctx = iso_open_opts(&opts);
+    want_int(exti_copy(ctx, in_tmp("user.so"), &path, NULL), 0);
+    symbolic = is_symbolic(ctx, in_tmp("libdep.so.1"));
+    iso_close_ctx(ctx);
+    return symbolic;
+}
+
+/* Each copy is made once then. */
+ISO_CASE(what_one_context_has_found_out_the_next_ones_know)
+{
+    struct exti_ctx *ctx[4];
+    const char *path;
+    int *count;
+
+    build_both();
+    ctx[0] = open_and_use("0", &count);
+    want(is_symbolic(ctx[0], in_tmp("libdep.so.1")));
+    for (int i = 1; i < 4; i++) {
+        ctx[i] = iso_open(iso_text("%d", i));
+        want_int(exti_copy(ctx[i], in_tmp("user.so"), &path, NULL), 0);
+        want(is_symbolic(ctx[i], in_tmp("libdep.so.1")));
+        want_int(call_int(iso_load(ctx[i], in_tmp("user.so")), "user_next"), 2);
+        iso_prove_clean(ctx[i], 3);
+        iso_dir_clean(exti_ctx_dir(ctx[i]));
+    }
+    want(!is_symbolic_for_any_process());
+    /* A file that is there again has to be looked at again. */
+    iso_build("int dep_other = 3;", "libdep.so.1", "-Wl,-soname,libdep.so.1");
+    iso_build("extern int dep_other; int user_next(void) { return dep_other; }", "user.so",
+              iso_text("'%s' -Wl,-rpath,'%s'", in_tmp("libdep.so.1"), iso_tmp));
+    for (int i = 4; i--;)
+        iso_close_ctx(ctx[i]);
+    ctx[0] = iso_open("4");
+    want_int(call_int(iso_load(ctx[0], in_tmp("user.so")), "user_next"), 3);
+    want(!is_symbolic(ctx[0], in_tmp("libdep.so.1")));
+    iso_close_ctx(ctx[0]);
+}
+
 /* EXTI_CTX_COPY_ONLY makes the copies for any process, and does not look at its own. */
 ISO_CASE(copies_made_for_any_process_are_made_again)
 {
@@ -125,6 +183,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_needed_library_is_the_contexts_copy_and_not_the_programs),
         cmocka_unit_test(control_dlopen_binds_to_the_program),
+        cmocka_unit_test(what_one_context_has_found_out_the_next_ones_know),
         cmocka_unit_test(copies_made_for_any_process_are_made_again),
     };
 
