@@ -557,8 +557,8 @@ struct exti_redirect {
  * docs/lean.md says which are full in any case. */
 #define EXTI_CTX_FULL_COPIES 16384u
 /* `dir` is new, and for this context alone, as a private directory is: no other process opens it,
- * and nothing is recorded there.  Unlike that, it stays when the context is closed.  EXTI_E_IO if
- * it is there already. */
+ * and nothing is recorded there.  Unlike that, it stays when the context is closed; its files may
+ * then become those of later contexts.  EXTI_E_IO if it is there already. */
 #define EXTI_CTX_ONE_SHOT 32768u
 
 /* Which of the libraries needed by a context's modules are copied into it, like the modules
@@ -582,7 +582,8 @@ struct exti_rule {
 
 struct exti_ctx_opts {
     size_t size;
-    /* Created if it does not exist.  NULL: a private directory that exti_ctx_close removes. */
+    /* Created if it does not exist.  NULL: a private directory that exti_ctx_close removes, or else
+     * keeps for contexts that are open, whose files its files may become; it goes with them. */
     const char *dir;
     /* [A-Za-z0-9_-]{1,32}; NULL: generated.  If the directory exists, the name must be the one that
      * it has.  Contexts loaded in the same process must have different names. */

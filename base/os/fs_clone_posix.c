@@ -1,6 +1,7 @@
 #define _GNU_SOURCE /* copy_file_range */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #ifdef __linux__
@@ -245,6 +246,49 @@ int exti__fs_clone_edited(const char *path, const struct exti_fs_source *source,
         exti__free(c.temp);
     }
     close(from);
+    return rc;
+}
+
+/* ESTALE: it is another file, or somebody has changed it. */
+static int open_again(const char *path, const struct exti_file_id *id, int *out,
+                      struct exti_error *err)
+{
+    const int fd = open(path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+    struct exti_file_id now;
+    struct stat st;
+    int rc = 0;
+
+    if (fd < 0)
+        return exti__fail_io(err, errno, path, "cannot open file");
+    if (fstat(fd, &st) != 0)
+        rc = exti__fail_io(err, errno, path, "cannot look up file");
+    else
+        now = exti__posix_id_of(&st);
+    if (!rc && (!exti__fs_same_id(&now, id) || st.st_uid != geteuid()))
+        rc = exti__fail_io(err, ESTALE, path, "has changed since it was made");
+    if (rc)
+        close(fd);
+    *out = fd;
+    return rc;
+}
+
+int exti__fs_clone_again(const char *from, const struct exti_file_id *id, const char *path,
+                         size_t kept, size_t size, const struct exti_range *changed, size_t count,
+                         const uint8_t *bytes, struct exti_error *err)
+{
+    struct exti_fs_clone c = {.size = size, .kept = kept};
+    int rc = open_again(from, id, &c.fd, err);
+
+    if (rc)
+        return rc;
+    if (write_edits(&c, changed, count, bytes) != 0)
+        rc = exti__fail_io(err, errno, path, "cannot write %zu bytes", size);
+    if (close(c.fd) != 0 && errno != EINTR && !rc)
+        rc = exti__fail_io(err, errno, path, "cannot write %zu bytes", size);
+    if (!rc && rename(from, path) != 0)
+        rc = exti__fail_io(err, errno, path, "cannot move %s to this name", from);
+    if (rc)
+        unlink(from);
     return rc;
 }
 

@@ -61,6 +61,13 @@ int exti__fs_clone_edited(const char *path, const struct exti_fs_source *source,
                           const struct exti_range *changed, size_t count, const uint8_t *bytes,
                           uint32_t flags, struct exti_error *err);
 
+/* POSIX: the same by the file `from`, which was made so with edits at the same places.  It gets the
+ * new edits and then the name `path`, and is gone if that fails.  EXTI_E_IO with os_error ESTALE if
+ * it is not `id` any more, or not this user's: then it is left alone. */
+int exti__fs_clone_again(const char *from, const struct exti_file_id *id, const char *path,
+                         size_t kept, size_t size, const struct exti_range *changed, size_t count,
+                         const uint8_t *bytes, struct exti_error *err);
+
 /* Removes the file, and frees the image. */
 void exti__fs_clone_drop(struct exti_fs_clone *c);
 

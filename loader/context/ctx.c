@@ -15,6 +15,7 @@
 #include "loader/store/store_copy.h"
 #include "loader/store/store_libraries.h"
 #include "loader/store/store_open.h"
+#include "loader/store/store_pattern.h"
 #include "loader/store/store_queries.h"
 #include "loader/track/address_map.h"
 #include "loader/track/calls.h"
@@ -159,6 +160,8 @@ static int install_fork_handlers(void)
         rc = exti__shell_calls_survive_forks();
     if (!rc)
         rc = exti__kept_functions_survive_forks();
+    if (!rc)
+        rc = exti__patterns_prepare();
     if (!rc)
         rc = exti__fork_handlers_survive_forks();
     if (!rc)
@@ -512,7 +515,7 @@ int exti_ctx_close_report(struct exti_ctx *ctx, exti_report_fn report, void *use
     exti__record_locks_forget(ctx);
     exti__children_forget(ctx);
     exti__descriptors_forget(ctx);
-    close_rc = exti__store_close(&ctx->store, rc ? NULL : err);
+    close_rc = exti__store_close(&ctx->store, !keep && !mapped && !rc, rc ? NULL : err);
     exti__ctx_count_out(ctx);
     exti__surroundings_end(ctx, mapped != 0);
     end_ctx(ctx);

@@ -13,6 +13,16 @@
  * such a lock while it waits here. */
 int exti__fork_guard_install(void);
 
+/* How many forks have begun in this process, and in those that it was forked from. */
+#if !defined(_WIN32)
+unsigned exti__forks_begun(void);
+#else
+static inline unsigned exti__forks_begun(void)
+{
+    return 0;
+}
+#endif
+
 /* Around each call that changes what is loaded.  May be nested.  Waits while another thread
  * forks. */
 void exti__fork_guard_enter(void);

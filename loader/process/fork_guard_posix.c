@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -10,6 +11,7 @@ static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static unsigned inside;  /* threads that open or close a library */
 static unsigned mapping; /* those whose copies' code is not there yet */
 static bool forking, ending;
+static atomic_uint forks;
 static pthread_t ender; /* who ends the process */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static int install_error;
@@ -36,6 +38,7 @@ static void before_fork(void)
     const unsigned own = depth++ > 0;
     int rc = 0;
 
+    forks++;
     pthread_mutex_lock(&lock);
     forking = true;
     while (inside > own && !rc)
@@ -90,6 +93,11 @@ int exti__fork_guard_install(void)
 {
     pthread_once(&once, install);
     return install_error;
+}
+
+unsigned exti__forks_begun(void)
+{
+    return forks;
 }
 
 void exti__fork_guard_enter(void)

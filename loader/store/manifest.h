@@ -29,11 +29,12 @@ struct exti_need {
 
 /* What one open store notes on an entry. */
 struct exti_entry_marks {
-    unsigned walk;  /* the store's latest walk that came by: see struct exti_store */
-    size_t index;   /* what that walk numbers the entry */
-    size_t batch;   /* the latest exti__store_copy_many that has seen to the copy */
-    bool made;      /* this store made the copy */
-    bool unwritten; /* the copy is planned, not written, so the entry is not for the disk yet */
+    unsigned walk;    /* the store's latest walk that came by: see struct exti_store */
+    size_t index;     /* what that walk numbers the entry */
+    size_t batch;     /* the latest exti__store_copy_many that has seen to the copy */
+    bool made;        /* this store made the copy */
+    uint64_t pattern; /* the number of the pattern that it was made by; 0: by none */
+    bool unwritten;   /* the copy is planned, not written, so the entry is not for the disk yet */
 };
 
 /* One copy.  All strings are owned. */

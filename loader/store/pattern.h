@@ -9,6 +9,7 @@
 #include "loader/store/manifest.h"
 
 struct exti_pattern {
+    uint64_t number;              /* no other has had it; 0: not proven */
     char name[EXTI_NAME_MAX + 1]; /* the context's */
     struct exti_entry e;
     size_t kept, size;          /* as struct exti_fs_clone has them */

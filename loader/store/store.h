@@ -29,6 +29,7 @@ struct exti_store {
     bool hashes;   /* copies that are used again are hashed */
     bool adapts;   /* copies that others have made are made again for what the program exports */
     bool created, made_folder; /* exti__store_open made the context; its folder */
+    unsigned forks;            /* that had begun before */
     char boot[EXTI_BOOT_MAX];
     bool (*is_copy)(uintptr_t address); /* in memory, of any context */
     int (*copy_name)(void *user, const char *original, char *out, size_t cap); /* hook or NULL */

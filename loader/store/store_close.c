@@ -43,17 +43,19 @@ static int remove_private(const struct exti_store *s, struct exti_error *err)
     return rc;
 }
 
-int exti__store_close(struct exti_store *s, struct exti_error *err)
+int exti__store_close(struct exti_store *s, bool unloaded, struct exti_error *err)
 {
     int rc;
 
-    if (!s->stays)
+    if (unloaded && exti__patterns_give_files(s))
+        rc = 0;
+    else if (!s->stays)
         rc = remove_private(s, err);
     else if (s->drop_unused && s->made_folder && !s->manifest.count)
         rc = drop_if_unused(s, err);
     else
         rc = exti__store_flush(s, err);
-    exti__patterns_release();
+    exti__patterns_release(s);
     exti__store_free(s);
     return rc;
 }

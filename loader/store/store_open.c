@@ -7,6 +7,7 @@
 #include "base/os/fs_boot.h"
 #include "base/os/fs_folder.h"
 #include "base/os/fs_lock.h"
+#include "loader/process/fork_guard.h"
 #include "loader/process/original_pages.h"
 #include "loader/store/store_api.h"
 #include "loader/store/store_folder.h"
@@ -86,7 +87,8 @@ int exti__store_open(struct exti_store *s, const struct exti_store_opts *opts,
     /* Who only copies does so for other processes. */
     s->lean = s->withhold && !opts->full && (s->copy_only || exti__can_map_originals());
     exti__fs_boot(s->boot, sizeof s->boot);
-    exti__patterns_hold();
+    s->forks = exti__forks_begun();
+    exti__patterns_hold(s);
     rc = exti__store_make_folder(s, opts->dir, &lock, err);
     if (!rc) {
         /* For those who load copies; and who cannot write to the lock, or make a file beside it,
@@ -104,7 +106,7 @@ int exti__store_open(struct exti_store *s, const struct exti_store_opts *opts,
     }
     if (rc) {
         exti__error_file(err, s->dir);
-        exti__patterns_release();
+        exti__patterns_release(s);
         exti__store_free(s);
     }
     return rc;

@@ -24,7 +24,9 @@ int exti__store_open(struct exti_store *s, const struct exti_store_opts *opts,
                      struct exti_error *err);
 
 /* Saves the manifest and frees the store, on failure too.  A private directory is removed; with
- * `drop_unused` so is a directory of our making that has no copy but the API library's. */
-int exti__store_close(struct exti_store *s, struct exti_error *err);
+ * `drop_unused` so is a directory of our making that has no copy but the API library's.
+ * `unloaded`: nobody has a copy mapped any more, so that contexts that are open may get the files
+ * and the removal is for later. */
+int exti__store_close(struct exti_store *s, bool unloaded, struct exti_error *err);
 
 #endif

@@ -13,6 +13,7 @@
 #include "loader/store/manifest_api.h"
 #include "loader/store/pattern.h"
 #include "loader/store/store_fresh.h"
+#include "loader/store/store_spares.h"
 
 /* How many plans tell whether there is a pattern. */
 #define PLANS 2
@@ -29,6 +30,8 @@ static struct {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     atomic_size_t holders;
+    atomic_size_t takers;   /* holders to whom spare files may go */
+    uint64_t numbers;       /* given to patterns so far */
     void *tree;             /* of tsearch(3): struct known, by key */
     _Atomic(pid_t) process; /* that has had the lock last */
 } patterns = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
@@ -67,13 +70,28 @@ static int by_key(const void *a, const void *b)
     return x->n == y->n ? memcmp(x->p, y->p, x->n) : (x->n > y->n) - (x->n < y->n);
 }
 
-void exti__patterns_hold(void)
+/* Whether copies follow from what the key has, the files themselves, and what is the same for the
+ * whole process. */
+static bool may_have_patterns(const struct exti_store *s)
 {
-    patterns.holders++;
+    return s->lean && !s->copy_only && !s->copy_name && !s->sync;
 }
 
-void exti__patterns_release(void)
+static bool takes_spares(const struct exti_store *s)
 {
+    return s->one_shot && may_have_patterns(s);
+}
+
+void exti__patterns_hold(const struct exti_store *s)
+{
+    patterns.holders++;
+    patterns.takers += takes_spares(s);
+}
+
+/* Spare files are for contexts that are open, and have patterns as long as these. */
+void exti__patterns_release(const struct exti_store *s)
+{
+    exti__spares_trim(patterns.takers -= takes_spares(s));
     if (--patterns.holders || !lock_patterns())
         return;
     /* Unless somebody has come since. */
@@ -82,13 +100,22 @@ void exti__patterns_release(void)
     pthread_mutex_unlock(&patterns.lock);
 }
 
+int exti__patterns_prepare(void)
+{
+    return exti__spares_prepare();
+}
+
+bool exti__patterns_give_files(struct exti_store *s)
+{
+    return patterns.takers > takes_spares(s) && exti__spares_give(s);
+}
+
 /* ---- keys ---- */
 
-/* Whether copies follow from what the key has, the files themselves, and what is the same for the
- * whole process; and nobody has made some before. */
+/* Nobody has made copies in the folder before. */
 static bool has_patterns(const struct exti_store *s)
 {
-    return (s->created || s->one_shot) && s->lean && !s->copy_only && !s->copy_name && !s->sync &&
+    return may_have_patterns(s) && (s->created || s->one_shot) &&
            s->manifest.target.format == EXTI_FORMAT_ELF;
 }
 
@@ -240,8 +267,10 @@ static bool write_copy(const struct exti_store *s, const struct exti_pattern *p,
 
     /* A file that is there may be one that another process has loaded. */
     if (path && bytes && exti__fs_id(path, &there, NULL))
-        rc = exti__fs_clone_edited(path, &from, p->size, p->changed, p->changed_count, bytes, flags,
-                                   NULL);
+        rc = s->one_shot && exti__spares_use(p, path, bytes)
+                 ? 0
+                 : exti__fs_clone_edited(path, &from, p->size, p->changed, p->changed_count, bytes,
+                                         flags, NULL);
     if (!rc)
         rc = exti__fs_own_id(path, &e->copy_id, &trusted, NULL);
     exti__free(bytes);
@@ -276,7 +305,7 @@ bool exti__pattern_use(struct exti_store *s, const struct exti_copy_request *r,
         exti__entry_clear(&e);
         return false;
     }
-    e.marks = (struct exti_entry_marks){.made = true};
+    e.marks = (struct exti_entry_marks){.made = true, .pattern = p->number};
     memcpy(e.boot, s->boot, sizeof e.boot);
     *out = e;
     return true;
@@ -293,6 +322,7 @@ static void compare(struct known *k, struct exti_pattern *p)
         k->state = PLANNED_ONCE;
     } else if (k->state == PLANNED_ONCE && exti__pattern_differs(&k->pattern, p)) {
         k->state = exti__pattern_matches(&k->pattern, p) ? PROVEN : NO_PATTERN;
+        k->pattern.number = ++patterns.numbers;
     }
 }
 

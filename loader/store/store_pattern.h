@@ -10,8 +10,15 @@
 #include "loader/store/store_needs.h"
 
 /* What is known lives while a store holds it: from its opening to its end. */
-void exti__patterns_hold(void);
-void exti__patterns_release(void);
+void exti__patterns_hold(const struct exti_store *s);
+void exti__patterns_release(const struct exti_store *s);
+
+/* Call it once, before stores that load copies are opened; 0 or an errno value. */
+int exti__patterns_prepare(void);
+
+/* Takes over the folder and the copies of a store that is being closed, whose files nobody has
+ * mapped, if copies of other stores can be made of them.  False: there is nothing to take. */
+bool exti__patterns_give_files(struct exti_store *s);
 
 /* One who plans a copy, as others may wait for what they learn from that. */
 struct exti_pattern_turn {

@@ -1,11 +1,24 @@
 #include "loader/store/store_pattern.h"
 
-void exti__patterns_hold(void)
+void exti__patterns_hold(const struct exti_store *s)
 {
+    (void)s;
 }
 
-void exti__patterns_release(void)
+void exti__patterns_release(const struct exti_store *s)
 {
+    (void)s;
+}
+
+int exti__patterns_prepare(void)
+{
+    return 0;
+}
+
+bool exti__patterns_give_files(struct exti_store *s)
+{
+    (void)s;
+    return false;
 }
 
 bool exti__pattern_use(struct exti_store *s, const struct exti_copy_request *r,
