@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -351,6 +352,38 @@ ISO_CASE(no_more_is_kept_than_contexts_are_open)
     want_int(count_folders(c, MANY), 0);
 }
 
+#define THREADS 6
+#define ROUNDS 15
+
+static void *open_and_close(void *p)
+{
+    long *sum = p;
+
+    for (int i = 0; i < ROUNDS; i++) {
+        struct exti_ctx *c = open_private();
+        struct exti_module *m = iso_load(c, mod());
+
+        *sum += call_int(m, "next") + call_int(m, "next");
+        iso_close_ctx(c);
+    }
+    return NULL;
+}
+
+ISO_CASE(threads_take_and_give_at_once)
+{
+    const struct planners p = plan_two();
+    long sum[THREADS] = {0};
+    pthread_t thread[THREADS];
+
+    for (int i = 0; i < THREADS; i++)
+        want_int(pthread_create(&thread[i], NULL, open_and_close, &sum[i]), 0);
+    for (int i = 0; i < THREADS; i++) {
+        want_int(pthread_join(thread[i], NULL), 0);
+        want_int(sum[i], ROUNDS * (10 + 20));
+    }
+    close_planners(&p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -366,6 +399,7 @@ int main(void)
         cmocka_unit_test(a_copy_of_another_version_is_of_no_use),
         cmocka_unit_test(a_persistent_directory_keeps_its_files),
         cmocka_unit_test(no_more_is_kept_than_contexts_are_open),
+        cmocka_unit_test(threads_take_and_give_at_once),
     };
 
     return cmocka_run_group_tests_name("isolation/spares", tests, NULL, NULL);
