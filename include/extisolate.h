@@ -582,8 +582,9 @@ struct exti_rule {
 
 struct exti_ctx_opts {
     size_t size;
-    /* Created if it does not exist.  NULL: a private directory that exti_ctx_close removes, or else
-     * keeps for contexts that are open, whose files its files may become; it goes with them. */
+    /* Created if it does not exist.  NULL: a private directory.  exti_ctx_close removes it, or, while
+     * others with private directories are open, leaves it for them to take its files; it is removed
+     * with the last of these at the latest. */
     const char *dir;
     /* [A-Za-z0-9_-]{1,32}; NULL: generated.  If the directory exists, the name must be the one that
      * it has.  Contexts loaded in the same process must have different names. */
