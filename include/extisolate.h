@@ -582,8 +582,8 @@ struct exti_rule {
 
 struct exti_ctx_opts {
     size_t size;
-    /* Created if it does not exist.  NULL: a private directory.  exti_ctx_close removes it, or, while
-     * others with private directories are open, leaves it for them to take its files; it is removed
+    /* Created if it does not exist.  NULL: a private directory.  exti_ctx_close removes it or,
+     * while others with private directories are open, leaves it for them to take its files; it goes
      * with the last of these at the latest. */
     const char *dir;
     /* [A-Za-z0-9_-]{1,32}; NULL: generated.  If the directory exists, the name must be the one that
