@@ -151,8 +151,8 @@ ELF_SYSTEM_SRCS := base/os/sha256_nettle.c \
 	loader/resolve/search_elf.c loader/resolve/search_elf_open.c loader/resolve/search_host.c \
 	loader/resolve/string_list.c loader/resolve/string_tokens.c \
 	loader/store/store_pattern.c loader/store/store_spares.c \
-	loader/load/shared_environment.c loader/load/static_tls.c loader/track/context_keys.c loader/track/context_threads.c \
-	loader/track/fork_handlers.c loader/track/kept_file.c loader/track/kept_functions.c loader/track/lingering.c \
+	loader/load/shared_calls.c loader/load/static_tls.c loader/track/context_keys.c loader/track/context_threads.c \
+	loader/track/fork_handlers.c loader/track/kept_file.c loader/track/kept_functions.c loader/track/library_locks.c loader/track/lingering.c \
 	loader/track/record_locks.c loader/track/still_mapped.c loader/track/thread_description.c \
 	loader/track/children.c loader/track/context_end.c loader/track/descriptors.c loader/track/exit_handlers.c \
 	loader/track/moment.c loader/track/parked_signals.c loader/track/process_stat.c loader/track/signal_cell.c loader/track/signal_dispatch.c loader/track/signal_hand_over.c \

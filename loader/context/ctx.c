@@ -27,6 +27,7 @@
 #include "loader/track/exit_handlers.h"
 #include "loader/track/fork_handlers.h"
 #include "loader/track/kept_functions.h"
+#include "loader/track/library_locks.h"
 #include "loader/track/lingering.h"
 #include "loader/track/record_locks.h"
 #include "loader/track/signal_dispatch.h"
@@ -164,6 +165,8 @@ static int install_fork_handlers(void)
         rc = exti__patterns_prepare();
     if (!rc)
         rc = exti__fork_handlers_survive_forks();
+    if (!rc)
+        rc = exti__library_locks_survive_forks();
     if (!rc)
         rc = exti__fork_guard_install();
     return rc ? rc : exti__fork_handlers_install();

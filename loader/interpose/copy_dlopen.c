@@ -13,7 +13,7 @@
 #include "loader/load/initialise.h"
 #include "loader/load/load.h"
 #include "loader/load/opening.h"
-#include "loader/load/shared_environment.h"
+#include "loader/load/shared_calls.h"
 #include "loader/load/unload.h"
 #include "loader/process/dl.h"
 #include "loader/process/guarded_dl.h"
@@ -247,7 +247,7 @@ void *exti__copy_dlopen(const struct exti_module *caller, const char *file, int 
         return caller->ctx->api->handle;
     handle =
         strchr(file, '/') ? open_path(caller, file, mode, err) : open_name(caller, file, mode, err);
-    if (handle && exti__share_environment(caller->ctx, handle, err)) {
+    if (handle && exti__share_calls(caller->ctx, handle, err)) {
         exti__dlclose(handle);
         handle = NULL;
     }

@@ -10,7 +10,7 @@
 #include "base/path.h"
 #include "loader/image/inspect.h"
 #include "loader/image/install_name.h"
-#include "loader/load/shared_environment.h"
+#include "loader/load/shared_calls.h"
 #include "loader/process/dl.h"
 #include "loader/process/program.h"
 #include "loader/store/store_queries.h"
@@ -119,7 +119,7 @@ int exti__shared_open(struct exti_ctx *ctx, const char *original,
         rc = open_set(ctx, set, list, err);
     }
     for (size_t i = 0; !rc && (*list)[i].handle; i++)
-        rc = exti__share_environment(ctx, (*list)[i].handle, err);
+        rc = exti__share_calls(ctx, (*list)[i].handle, err);
     return rc;
 }
 

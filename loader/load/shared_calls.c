@@ -1,8 +1,9 @@
 /* libcrypto asks for SSL_CERT_FILE when it is told to load certificates, a GPU's driver for
  * CUDA_VISIBLE_DEVICES when it is first used: programs set these in their own environment, which in
  * a context is not the process's.  What a library asks for in its constructors, it has asked the
- * process for. */
-#include "loader/load/shared_environment.h"
+ * process for.  The locks of such a library are the process's, too: libcrypto's are held while an
+ * algorithm is used for the first time, libsqlite3's for as long as a query runs. */
+#include "loader/load/shared_calls.h"
 
 #include <pthread.h>
 #include <search.h>
@@ -15,6 +16,7 @@
 #include "loader/process/fork_guard.h"
 #include "loader/process/linkmap.h"
 #include "loader/track/address_map.h"
+#include "loader/track/library_locks.h"
 
 /* A lock that is held for moments, within the fork guard, and never while the system's loader is
  * asked.  It guards the slots of shared libraries and: */
@@ -143,22 +145,40 @@ static void free_libraries(struct libraries *l)
 struct redirection {
     struct exti_ctx *ctx;
     struct exti_slot_writer writer;
+    bool allocator; /* malloc may be called while others wait; allocators look after forks */
 };
+
+static bool is_of_environment(const char *name)
+{
+    static const char *const names[] = {"getenv",   "secure_getenv", "__secure_getenv", "setenv",
+                                        "unsetenv", "putenv",        "clearenv"};
+
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(names[i], name) == 0)
+            return true;
+    return false;
+}
+
+/* NULL: it stays as it is. */
+static void *find_target(const struct redirection *r, const char *name)
+{
+    if (is_of_environment(name))
+        return r->ctx->replacement(r->ctx, name);
+    return r->allocator ? NULL : exti__library_lock_call(name);
+}
 
 /* A variable that once held the address may hold another by now. */
 static int redirect(void *user, const struct exti_reference *ref)
 {
-    static const char *const names[] = {"getenv",   "secure_getenv", "__secure_getenv", "setenv",
-                                        "unsetenv", "putenv",        "clearenv"};
     struct redirection *r = user;
+    void *to;
 
     if (ref->defined_here || ref->kind != EXTI_REF_ADDRESS || ref->addend || ref->in_data)
         return 0;
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (strcmp(names[i], ref->name) == 0)
-            return !exti__slot_write(&r->writer, ref->slot,
-                                     (uintptr_t)r->ctx->replacement(r->ctx, ref->name));
-    return 0;
+    to = find_target(r, ref->name);
+    if (!to || exti__slot_value(ref) == (uintptr_t)to)
+        return 0;
+    return !exti__slot_write(&r->writer, ref->slot, (uintptr_t)to);
 }
 
 static int redirect_library(struct exti_ctx *ctx, const struct exti_loaded *lib,
@@ -166,12 +186,13 @@ static int redirect_library(struct exti_ctx *ctx, const struct exti_loaded *lib,
 {
     struct exti_module m = {
         .ctx = ctx, .copy = lib->path, .lib = *lib, .layout = exti__loaded_layout(lib)};
-    struct redirection r = {.ctx = ctx, .writer.m = &m};
+    struct redirection r = {
+        .ctx = ctx, .writer.m = &m, .allocator = exti__loaded_defines(lib, "malloc")};
     int rc;
 
     enter();
     exti__loaded_references(lib, redirect, &r, NULL);
-    rc = exti__slots_end(&r.writer, "cannot lead it to the environment of contexts", err);
+    rc = exti__slots_end(&r.writer, "cannot lead its calls to those for contexts", err);
     leave();
     return rc;
 }
@@ -198,13 +219,19 @@ static void stay_loaded(void)
     pthread_once(&once, exti__stay_loaded);
 }
 
-int exti__share_environment(struct exti_ctx *ctx, void *handle, struct exti_error *err)
+/* Whether all is done that there is to do. */
+static bool has_environment(struct exti_ctx *ctx)
+{
+    return ctx->replacement(ctx, "environ") != NULL;
+}
+
+int exti__share_calls(struct exti_ctx *ctx, void *handle, struct exti_error *err)
 {
     struct libraries l = {0};
     bool added;
     int rc;
 
-    if (!ctx->replacement || !ctx->replacement(ctx, "environ"))
+    if (!ctx->replacement)
         return 0;
     rc = add(&l, handle, &added, err);
     for (size_t i = 0; i < l.count && !rc; i++)
@@ -213,7 +240,7 @@ int exti__share_environment(struct exti_ctx *ctx, void *handle, struct exti_erro
         stay_loaded();
     for (size_t i = 0; i < l.count && !rc; i++)
         rc = redirect_library(ctx, &l.libs[i], err);
-    if (l.count && !rc)
+    if (l.count && !rc && has_environment(ctx))
         rc = remember(&l, err);
     free_libraries(&l);
     return rc;
