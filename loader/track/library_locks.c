@@ -10,9 +10,10 @@
 
 #include "loader/track/redirects.h"
 
-/* How long a fork waits for threads, and they for it, which takes longer. */
-#define FORK_PATIENCE_NS 200000000
-#define THREAD_PATIENCE_NS 2000000000
+/* How often a fork pauses for threads, and they for it, which takes longer: 0.2 and 2 seconds, and
+ * more where the machine is busy, as who is waited for is late, too. */
+#define FORK_PAUSES 2000
+#define THREAD_PAUSES 20000
 #define PAUSE_NS 50000
 
 /* How many threads hold locks.  Each counts itself in one of these, so that threads which use
@@ -43,14 +44,6 @@ static atomic_uint *own_count(void)
     return own_stripe;
 }
 
-static unsigned long long now_ns(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (unsigned long long)t.tv_sec * 1000000000 + (unsigned long long)t.tv_nsec;
-}
-
 /* No cancellation point: pthread_mutex_lock is none. */
 static void pause_briefly(void)
 {
@@ -66,14 +59,14 @@ static void pause_briefly(void)
 
 static void wait_for_fork(void)
 {
-    const unsigned long long end = now_ns() + THREAD_PATIENCE_NS;
+    int pauses = 0;
 
     do {
         atomic_fetch_sub(own_count(), 1);
-        while (closed && now_ns() < end)
+        for (; closed && pauses < THREAD_PAUSES; pauses++)
             pause_briefly();
         atomic_fetch_add(own_count(), 1);
-    } while (closed && now_ns() < end);
+    } while (closed && pauses < THREAD_PAUSES);
 }
 
 /* A thread that holds a lock takes more without waiting, as others may wait for the first. */
@@ -115,12 +108,10 @@ static unsigned others(void)
 /* Handlers that run after this one may take locks, too: this thread counts as one that has. */
 static void before_fork(void)
 {
-    const unsigned long long end = now_ns() + FORK_PATIENCE_NS;
-
     if (!depth++)
         atomic_fetch_add(own_count(), 1);
     closed = true;
-    while (others() > lasting && now_ns() < end)
+    for (int pauses = 0; others() > lasting && pauses < FORK_PAUSES; pauses++)
         pause_briefly();
     lasting = others();
 }

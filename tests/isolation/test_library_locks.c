@@ -23,7 +23,7 @@ static const char source[] =
     "static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;\n"
     "static pthread_rwlock_t rw = PTHREAD_RWLOCK_INITIALIZER;\n"
     "static pthread_cond_t cond = PTHREAD_COND_INITIALIZER;\n"
-    "static int awake;\n"
+    "static int awake, waiting;\n"
     "static struct timespec later(clockid_t c)\n"
     "{ struct timespec t; clock_gettime(c, &t); t.tv_sec += 600; return t; }\n"
     "int take(int way)\n"
@@ -58,9 +58,18 @@ static const char source[] =
     "{\n"
     "    int rc = pthread_mutex_lock(&mutex);\n"
     "    pthread_cleanup_push(unlock_it, &mutex);\n"
+    "    waiting++;\n"
     "    while (!awake && !rc) rc = wait_once(way);\n"
     "    pthread_cleanup_pop(1);\n"
     "    return rc;\n"
+    "}\n"
+    "int count_waits(void)\n"
+    "{\n"
+    "    int n;\n"
+    "    pthread_mutex_lock(&mutex);\n"
+    "    n = waiting;\n"
+    "    pthread_mutex_unlock(&mutex);\n"
+    "    return n;\n"
     "}\n"
     "int wake(int on)\n"
     "{\n"
@@ -82,6 +91,7 @@ struct library {
     int (*take)(int way);
     int (*give)(int way);
     int (*wait)(int way);
+    int (*count_waits)(void);
     int (*wake)(int on);
 };
 
@@ -95,6 +105,7 @@ static struct library open_library(const char *name, const char *flags)
     *(void **)&l.take = dlsym(l.handle, "take");
     *(void **)&l.give = dlsym(l.handle, "give");
     *(void **)&l.wait = dlsym(l.handle, "wait_awake");
+    *(void **)&l.count_waits = dlsym(l.handle, "count_waits");
     *(void **)&l.wake = dlsym(l.handle, "wake");
     return l;
 }
@@ -380,11 +391,14 @@ static void *wait_until_awake(void *arg)
     return (void *)(intptr_t)h->l->wait(h->way);
 }
 
-/* The library's mutex is free once the thread waits. */
+/* Who gets the mutex after the thread has counted itself finds it waiting. */
 static void begin_waiting(struct holder *h)
 {
+    const int before = h->l->count_waits();
+
     begin(h, wait_until_awake);
-    usleep(20000);
+    while (h->l->count_waits() == before)
+        usleep(1000);
 }
 
 ISO_CASE(who_waits_for_a_condition_holds_nothing)
