@@ -194,7 +194,7 @@ static void end(struct holder *h)
 static int child_gets(const struct library *l, int way, unsigned patience)
 {
     pid_t pid = fork();
-    int status;
+    int status = -1;
 
     if (pid == 0) {
         const int plain = way < MUTEXES ? 0 : 5;
