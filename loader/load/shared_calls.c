@@ -219,7 +219,7 @@ static void stay_loaded(void)
     pthread_once(&once, exti__stay_loaded);
 }
 
-/* Whether all is done that there is to do. */
+/* A library that only contexts without one have used is looked through again for those with one. */
 static bool has_environment(struct exti_ctx *ctx)
 {
     return ctx->replacement(ctx, "environ") != NULL;
