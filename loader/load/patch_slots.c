@@ -30,12 +30,14 @@ int exti__patch_references(struct exti_module *m, struct exti_error *err)
 {
     const struct exti_ctx *ctx = m->ctx;
     struct exti_slot_writer w = {.m = m};
+    /* What it does not define leads elsewhere. */
+    struct exti_passed own = {.to = {{m->layout.lo, m->layout.hi}}};
     struct exti_error e = {0};
     int rc, write_rc;
 
     if (!ctx->redirect_count && !m->redirect_count && !ctx->replacement)
         return 0;
-    rc = exti__loaded_references(&m->lib, patch_reference, &w, &e);
+    rc = exti__loaded_references(&m->lib, &own, patch_reference, &w, &e);
     write_rc = exti__slots_end(&w, "cannot redirect its calls", rc ? NULL : &e);
     if ((rc || write_rc) && err)
         *err = e;

@@ -264,6 +264,18 @@ static int follow_reference(void *user, const struct exti_reference *slot_ref)
     return stays_inside(p, ref) ? 0 : report_leak(p, ref, NULL);
 }
 
+/* Most references of a copy are addresses that lead into that copy, maybe right behind an object
+ * at its end, or into the API's copy. */
+static int follow_copy(struct prover *p)
+{
+    struct exti_passed passed = {
+        .to = {{p->layout.lo, p->layout.hi + 1}, {p->api_layout.lo, p->api_layout.hi}}};
+    int rc = exti__loaded_references(p->lib, &passed, follow_reference, p, p->err);
+
+    p->proof.references += passed.count;
+    return rc;
+}
+
 /* Follows the references of `lib`: the library of module `m`, or a shared one if `m` is NULL. */
 static void prove_library(struct prover *p, const struct exti_loaded *lib,
                           const struct exti_module *m)
@@ -275,7 +287,7 @@ static void prove_library(struct prover *p, const struct exti_loaded *lib,
     if (m)
         p->layout = m->layout;
     p->cure_count = 0;
-    rc = exti__loaded_references(lib, follow_reference, p, p->err);
+    rc = m ? follow_copy(p) : exti__loaded_references(lib, NULL, follow_reference, p, p->err);
     if (rc)
         stop_proof(p, rc);
     if (p->stopped || !p->cure_count)

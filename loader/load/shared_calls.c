@@ -191,7 +191,7 @@ static int redirect_library(struct exti_ctx *ctx, const struct exti_loaded *lib,
     int rc;
 
     enter();
-    exti__loaded_references(lib, redirect, &r, NULL);
+    exti__loaded_references(lib, NULL, redirect, &r, NULL);
     rc = exti__slots_end(&r.writer, "cannot lead its calls to those for contexts", err);
     leave();
     return rc;

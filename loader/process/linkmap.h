@@ -80,8 +80,19 @@ static inline uintptr_t exti__slot_value(const struct exti_reference *ref)
     return value;
 }
 
-/* Calls `each` for every reference by name, until it returns non-zero. */
-int exti__loaded_references(const struct exti_loaded *lib,
+/* References to pass over: addresses in one of the ranges, each up to, not including, `hi`.  Most
+ * references lead into their own library, which their slots alone tell; to read their symbols as
+ * well takes longer than all else. */
+struct exti_passed {
+    struct {
+        uintptr_t lo, hi;
+    } to[2];
+    size_t count; /* of those that were passed over */
+};
+
+/* Calls `each` for every reference by name, until it returns non-zero.  ELF: but for those of
+ * `passed`, which may be NULL. */
+int exti__loaded_references(const struct exti_loaded *lib, struct exti_passed *passed,
                             int (*each)(void *user, const struct exti_reference *ref), void *user,
                             struct exti_error *err);
 

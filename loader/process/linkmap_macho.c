@@ -138,7 +138,7 @@ static int on_named_slot(void *user, const struct exti_macho_slot *slot)
     return r->each(r->user, &ref);
 }
 
-int exti__loaded_references(const struct exti_loaded *lib,
+int exti__loaded_references(const struct exti_loaded *lib, struct exti_passed *passed,
                             int (*each)(void *user, const struct exti_reference *ref), void *user,
                             struct exti_error *err)
 {
@@ -147,6 +147,7 @@ int exti__loaded_references(const struct exti_loaded *lib,
     struct exti_mapping m;
     int rc = exti__fs_map(lib->path, &m, NULL, err);
 
+    (void)passed;
     if (rc)
         return rc;
     rc = exti__macho_named_slots(exti__span(m.p, m.n), (uint32_t)header->cputype,

@@ -234,14 +234,14 @@ const char *exti__loaded_search_path(const struct exti_loaded *lib)
     return NULL;
 }
 
-int exti__loaded_references(const struct exti_loaded *lib,
+int exti__loaded_references(const struct exti_loaded *lib, struct exti_passed *passed,
                             int (*each)(void *user, const struct exti_reference *ref), void *user,
                             struct exti_error *err)
 {
     struct import im;
     int rc = 0;
 
-    (void)err;
+    (void)passed, (void)err;
     for (size_t i = 0; !rc && find_import(lib, i, &im); i++) {
         struct exti_reference ref = {.kind = EXTI_REF_ADDRESS, .system = is_system_dll(im.library)};
 

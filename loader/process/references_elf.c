@@ -54,7 +54,20 @@ static const ElfW(Rela) * next_relocation(struct relocations *t)
     return r;
 }
 
-static int table_references(const struct exti_loaded *lib, int table,
+/* Whether an address in the slot leads to what is passed over. */
+static bool is_passed(const struct exti_reference *ref, const struct exti_passed *passed)
+{
+    const uintptr_t value = exti__slot_value(ref) - ref->addend;
+
+    if (ref->kind != EXTI_REF_ADDRESS)
+        return false;
+    for (size_t i = 0; i < sizeof passed->to / sizeof *passed->to; i++)
+        if (value >= passed->to[i].lo && value < passed->to[i].hi)
+            return true;
+    return false;
+}
+
+static int table_references(const struct exti_loaded *lib, int table, struct exti_passed *passed,
                             int (*each)(void *user, const struct exti_reference *ref), void *user)
 {
     struct relocations t = relocations_of(lib, table);
@@ -66,13 +79,18 @@ static int table_references(const struct exti_loaded *lib, int table,
         const ElfW(Sym) *s = &symbols[RELOC_SYMBOL(r->r_info)];
         struct exti_reference ref = {0};
 
-        if (!RELOC_SYMBOL(r->r_info) || SYMBOL_BIND(s->st_info) == STB_LOCAL ||
-            !reference_kind(RELOC_TYPE(r->r_info), &ref.kind))
+        if (!RELOC_SYMBOL(r->r_info) || !reference_kind(RELOC_TYPE(r->r_info), &ref.kind))
+            continue;
+        ref.slot = (uintptr_t *)(lib->base + r->r_offset);
+        ref.addend = lib->reloc_addends[table] ? (uintptr_t)r->r_addend : 0;
+        if (passed && is_passed(&ref, passed)) {
+            passed->count++;
+            continue;
+        }
+        if (SYMBOL_BIND(s->st_info) == STB_LOCAL)
             continue;
         ref.name = lib->strings + s->st_name;
         ref.symbol = s;
-        ref.slot = (uintptr_t *)(lib->base + r->r_offset);
-        ref.addend = lib->reloc_addends[table] ? (uintptr_t)r->r_addend : 0;
         ref.weak = SYMBOL_BIND(s->st_info) == STB_WEAK;
         ref.defined_here = s->st_shndx != SHN_UNDEF;
         ref.unique = ref.defined_here && SYMBOL_BIND(s->st_info) == STB_GNU_UNIQUE;
@@ -82,13 +100,13 @@ static int table_references(const struct exti_loaded *lib, int table,
     return rc;
 }
 
-int exti__loaded_references(const struct exti_loaded *lib,
+int exti__loaded_references(const struct exti_loaded *lib, struct exti_passed *passed,
                             int (*each)(void *user, const struct exti_reference *ref), void *user,
                             struct exti_error *err)
 {
     (void)err; /* ld.so has mapped all there is to read */
-    if (!table_references(lib, 0, each, user))
-        table_references(lib, 1, each, user);
+    if (!table_references(lib, 0, passed, each, user))
+        table_references(lib, 1, passed, each, user);
     return 0;
 }
 

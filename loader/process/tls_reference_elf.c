@@ -178,7 +178,7 @@ static bool has_static_block(const struct exti_loaded *lib)
     struct static_search s = {.lib = lib, .found = exti__loaded_uses_static_tls(lib)};
 
     if (!s.found)
-        exti__loaded_references(lib, match_static, &s, NULL);
+        exti__loaded_references(lib, NULL, match_static, &s, NULL);
     return s.found;
 }
 

@@ -57,7 +57,7 @@ static int look_for_holder(void *user, const struct exti_loaded *lib,
             name_holder(s, "");
             return 1;
         }
-    exti__loaded_references(lib, reference_into_found, s, NULL);
+    exti__loaded_references(lib, NULL, reference_into_found, s, NULL);
     return s->holder[0] != 0;
 }
 
