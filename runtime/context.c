@@ -278,13 +278,11 @@ int pyrt_start(struct pyrt_context **out, const struct pyrt_opts *opts, struct e
     return 0;
 }
 
-#define NO_THREAD UINT64_MAX
-
 static uint64_t runner_of(void *contexts, int i)
 {
     struct pyrt_context *const *c = contexts;
 
-    return c[i] && c[i]->ending.way == PYRT_RUNS ? c[i]->runner : NO_THREAD;
+    return c[i] && c[i]->ending.way == PYRT_RUNS ? c[i]->runner : PYRT_NO_THREAD;
 }
 
 /* Of many contexts the latest tell how many run. */

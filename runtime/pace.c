@@ -131,7 +131,7 @@ static int count_running(uint64_t (*number)(void *user, int i), void *user, int 
     for (int i = count - 1; i >= 0 && running < most; i--) {
         const uint64_t n = number(user, i);
 
-        running += n == 0 || pyrt_thread_runs(n);
+        running += n == 0 || (n != PYRT_NO_THREAD && pyrt_thread_runs(n));
     }
     return running;
 }
@@ -145,11 +145,11 @@ void pyrt_pace_tell(void)
     errno = error;
 }
 
-/* Whether a program ends within an interval.  futex(2) measures it by a clock that nobody sets, as
+/* Whether a program ends within nanoseconds.  futex(2) measures it by a clock that nobody sets, as
  * sem_timedwait does not, and wakes nobody meanwhile: those who run would have to make way. */
-static bool await_end(void)
+static bool await_end(uint64_t span)
 {
-    const struct timespec interval = {0, INTERVAL};
+    const struct timespec interval = {0, (long)span};
 
     syscall(SYS_futex, &ends, FUTEX_WAIT_PRIVATE, noticed, &interval, NULL, 0);
     if (ends == noticed)
@@ -160,10 +160,13 @@ static bool await_end(void)
 
 void pyrt_pace_await(uint64_t (*number)(void *user, int i), void *user, int count, int most)
 {
-    const uint64_t end = pyrt_clock_after(PATIENCE);
+    const uint64_t begin = pyrt_clock();
+    uint64_t waited = 0;
 
-    for (int looks = 0; looks < LOOKS && pyrt_clock() < end;) {
-        const bool ended = await_end();
+    /* The longer they have run, the less often they are looked at, as each look reads a file of
+     * /proc for each of them. */
+    for (int looks = 0; looks < LOOKS && waited < PATIENCE; waited = pyrt_clock() - begin) {
+        const bool ended = await_end(INTERVAL + (looks ? 0 : waited / 4));
 
         looks = count_running(number, user, count, most) < most ? looks + 1 : 0;
         if (ended && looks)

@@ -33,8 +33,10 @@ void pyrt_pace_leave(void);
 
 /* Says that a program has ended.  Async-signal-safe. */
 void pyrt_pace_tell(void);
+#define PYRT_NO_THREAD UINT64_MAX
+
 /* Waits until fewer than `most` of `count` threads use a processor or would.  `number` gives each
- * thread's number, as pyrt_thread_number does, or 0 if it is about to run. */
+ * thread's number, as pyrt_thread_number does, 0 if it is about to run, or PYRT_NO_THREAD. */
 void pyrt_pace_await(uint64_t (*number)(void *user, int i), void *user, int count, int most);
 
 #endif

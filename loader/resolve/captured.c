@@ -10,9 +10,10 @@ bool exti__is_captured(const struct exti_image *im)
     for (size_t i = 0; i < im->info.symbol_count; i++) {
         const struct exti_image_symbol *s = &im->symbols[i];
 
+        /* The program's hash table answers first, as most names are not in it. */
         if ((s->flags & EXTI_SYM_EXPORT) && !(s->flags & (EXTI_SYM_WEAK | EXTI_SYM_UNIQUE)) &&
-            !exti__is_file_symbol(s->name) && !exti__is_allocation_function(s->name) &&
-            exti__program_exports(s->name))
+            exti__program_exports(s->name) && !exti__is_file_symbol(s->name) &&
+            !exti__is_allocation_function(s->name))
             return true;
     }
     return false;
