@@ -18,7 +18,8 @@ struct exti_request {
     const struct exti_rewrite_opts *opts;
     const struct exti_span *bind; /* opts->bind_file, then the libraries that it re-exports */
     size_t bind_count;
-    bool lean; /* the result may be without what its loader can take from the input */
+    bool lean;       /* the result may be without what its loader can take from the input, */
+    bool undebugged; /* and without what only debuggers look at */
 };
 
 struct exti_format_ops {

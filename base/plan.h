@@ -18,14 +18,19 @@ struct exti_patch {
     const char *what; /* the overwritten structure, for messages; static */
 };
 
-/* What a lean copy is without, besides what is not read: the end of a segment's file part, which
- * loaders then take for zeros. */
+/* What a lean copy is without, and which of its headers says so. */
 struct exti_cut {
-    struct exti_range left; /* of the input; `n` is 0 if there is none */
-    uint64_t at;            /* where the result says how long the file part is */
-    uint8_t bytes[8];       /* what it is to say instead: */
+    struct exti_range left; /* of the input; `n` is 0 if only the header changes */
+    uint64_t at;            /* of the header, or a field of it, in the result */
+    uint8_t bytes[64];      /* what it is to say instead: */
     size_t n;               /* so many of them */
+    /* The bytes are the end of a segment's file part, which loaders then take for zeros.  If not,
+     * no loader looks at them, and nor does who reads the input. */
+    bool loaded;
 };
+
+/* A segment, and the debug sections of a library. */
+#define EXTI_CUTS_MAX 32
 
 struct exti_plan {
     struct exti_patch *patches; /* owned; sorted by offset once sealed */
@@ -34,8 +39,9 @@ struct exti_plan {
     uint64_t
         tail_offset; /* `tail` replaces everything from here on; if this is past the input's end,
                            * the gap is filled with zeros */
-    struct exti_buf tail; /* empty: the file keeps its size */
-    struct exti_cut cut;  /* not yet made: for a request with `lean` */
+    struct exti_buf tail;                /* empty: the file keeps its size */
+    struct exti_cut cuts[EXTI_CUTS_MAX]; /* not yet made: for a request with `lean` */
+    size_t cut_count;
 };
 
 void exti__plan_init(struct exti_plan *plan, size_t max_bytes);

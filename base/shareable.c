@@ -15,9 +15,9 @@ void exti__parts_add(struct exti_unread *parts, const struct exti_range *part)
 }
 
 void exti__shareable_left(const struct exti_shareable *s, const struct exti_plan *plan,
-                          struct exti_unread *left_out)
+                          struct exti_unread *left_out, struct exti_unread *unloaded)
 {
-    *left_out = (struct exti_unread){.count = 0};
+    *left_out = *unloaded = (struct exti_unread){.count = 0};
     for (size_t i = 0; i < s->count; i++) {
         if (exti__plan_edits(plan, s->segments[i].at, s->own[i]))
             continue;
@@ -25,8 +25,34 @@ void exti__shareable_left(const struct exti_shareable *s, const struct exti_plan
             if (is_within(&s->holes.part[k], &s->segments[i]))
                 exti__parts_add(left_out, &s->holes.part[k]);
     }
-    if (left_out->count && plan->cut.left.n)
-        exti__parts_add(left_out, &plan->cut.left);
+    if (!left_out->count)
+        return;
+    for (size_t i = 0; i < plan->cut_count; i++) {
+        const struct exti_cut *cut = &plan->cuts[i];
+
+        if (cut->left.n)
+            exti__parts_add(left_out, &cut->left);
+        if (cut->left.n && !cut->loaded)
+            exti__parts_add(unloaded, &cut->left);
+    }
+}
+
+static bool same_part(const struct exti_range *a, const struct exti_range *b)
+{
+    return a->at == b->at && a->n == b->n;
+}
+
+void exti__parts_drop(struct exti_unread *parts, const struct exti_unread *gone)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0, k = 0; i < parts->count; i++) {
+        while (k < gone->count && gone->part[k].at < parts->part[i].at)
+            k++;
+        if (k == gone->count || !same_part(&parts->part[i], &gone->part[k]))
+            parts->part[kept++] = parts->part[i];
+    }
+    parts->count = kept;
 }
 
 bool exti__parts_same(const struct exti_unread *a, const struct exti_unread *b)
@@ -34,7 +60,7 @@ bool exti__parts_same(const struct exti_unread *a, const struct exti_unread *b)
     if (a->count != b->count)
         return false;
     for (size_t i = 0; i < a->count; i++)
-        if (a->part[i].at != b->part[i].at || a->part[i].n != b->part[i].n)
+        if (!same_part(&a->part[i], &b->part[i]))
             return false;
     return true;
 }

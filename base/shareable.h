@@ -22,14 +22,17 @@ struct exti_shareable {
     bool early;               /* loaders call functions of the file while they bind references */
 };
 
-/* Gives the holes in the segments that a sealed plan leaves as they are, and if there are some the
- * plan's cut, ordered by offset.  Whoever loads the copy is to map each segment that has holes, and
- * to read the cut. */
+/* Gives the holes in the segments that a sealed plan leaves as they are, and if there are some what
+ * the plan's cuts leave out, ordered by offset.  Whoever loads the copy is to map each segment that
+ * has holes, and to read what is loaded of the cuts; the others' parts are `unloaded` as well. */
 void exti__shareable_left(const struct exti_shareable *s, const struct exti_plan *plan,
-                          struct exti_unread *left_out);
+                          struct exti_unread *left_out, struct exti_unread *unloaded);
 
 /* Adds a part, for which there is room, before those that begin behind it. */
 void exti__parts_add(struct exti_unread *parts, const struct exti_range *part);
+
+/* Takes away those of `gone`. */
+void exti__parts_drop(struct exti_unread *parts, const struct exti_unread *gone);
 
 bool exti__parts_same(const struct exti_unread *a, const struct exti_unread *b);
 uint64_t exti__parts_size(const struct exti_unread *parts);

@@ -4,7 +4,8 @@
 
 #include "elf/edit/elf_edit.h"
 
-/* Gives the sealed plan its cut: elf/read/elf_left_data.h. */
-int exti__elf_plan_cut(struct elf_edit *e, struct exti_error *err);
+/* Adds cuts to the sealed plan: of data (elf/read/elf_left_data.h), and of debug sections. */
+int exti__elf_cut_data(struct elf_edit *e, struct exti_error *err);
+void exti__elf_cut_debug(struct elf_edit *e);
 
 #endif

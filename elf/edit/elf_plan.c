@@ -156,7 +156,9 @@ int exti__elf_plan(struct exti_span file, const struct exti_request *req, struct
     if (!rc)
         rc = plan_edit(&e, err);
     if (!rc && req->lean)
-        rc = exti__elf_plan_cut(&e, err);
+        rc = exti__elf_cut_data(&e, err);
+    if (!rc && req->undebugged)
+        exti__elf_cut_debug(&e);
     free_elf_edit(&e);
     exti__elf_close(&f);
     return rc;

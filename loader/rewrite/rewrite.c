@@ -1,6 +1,7 @@
 #include "loader/rewrite/rewrite.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -29,14 +30,6 @@ static int first_finding(void *user, const struct exti_error *finding)
     return 1;
 }
 
-/* Whether the copy is without what the plan could cut off. */
-static bool has_cut(const struct exti_rewritten *r, const struct exti_plan *plan)
-{
-    size_t end = SIZE_MAX;
-
-    return plan->cut.left.n && exti__parts_have(&r->left_out, plan->cut.left.at, &end);
-}
-
 /* The self-check before a copy gets its name: only planned bytes have changed, and the loader
  * will see what was asked for. */
 static int check_image(const struct exti_format_ops *ops, const struct exti_plan *plan,
@@ -50,8 +43,10 @@ static int check_image(const struct exti_format_ops *ops, const struct exti_plan
     uint64_t stray;
     int rc;
 
-    if (has_cut(r, plan))
-        exti__parts_add(&lacking, &plan->cut.left);
+    /* What nobody loads has not been read. */
+    for (size_t i = 0; i < plan->cut_count && r->left_out.count; i++)
+        if (plan->cuts[i].loaded)
+            exti__parts_add(&lacking, &plan->cuts[i].left);
     stray = exti__plan_stray(plan, before, after, &lacking);
 
     if (stray != EXTI_NO_OFFSET)
@@ -108,32 +103,43 @@ static void add_change(struct exti_rewritten *r, size_t at, size_t n)
         last->n = at + n - last->at;
 }
 
-/* Keeps the ranges of the plan in which the image differs from its source. */
+static int by_offset(const void *a, const void *b)
+{
+    const struct exti_range *x = a, *y = b;
+
+    return (x->at > y->at) - (x->at < y->at);
+}
+
+/* Keeps the ranges in which the image differs from its source. */
 static int record_changes(struct exti_rewritten *r, const struct exti_plan *plan,
                           struct exti_error *err)
 {
-    bool cut = has_cut(r, plan);
+    const size_t cuts = r->left_out.count ? plan->cut_count : 0;
+    struct exti_range *all;
 
-    r->changed = exti__calloc(plan->count + 1, sizeof *r->changed);
-    if (!r->changed)
+    r->changed = exti__calloc(plan->count + cuts + 1, sizeof *r->changed);
+    all = exti__calloc(plan->count + cuts + 1, sizeof *all);
+    if (!r->changed || !all) {
+        exti__free(all);
         return exti__fail_nomem(err);
-    for (size_t i = 0; i <= plan->count; i++) {
-        if (cut && (i == plan->count || plan->patches[i].offset > plan->cut.at)) {
-            add_change(r, (size_t)plan->cut.at, plan->cut.n);
-            cut = false;
-        }
-        if (i < plan->count)
-            add_change(r, (size_t)plan->patches[i].offset, plan->patches[i].size);
     }
+    for (size_t i = 0; i < plan->count; i++)
+        all[i] = (struct exti_range){(size_t)plan->patches[i].offset, plan->patches[i].size};
+    for (size_t i = 0; i < cuts; i++)
+        all[plan->count + i] = (struct exti_range){(size_t)plan->cuts[i].at, plan->cuts[i].n};
+    qsort(all, plan->count + cuts, sizeof *all, by_offset);
+    for (size_t i = 0; i < plan->count + cuts; i++)
+        add_change(r, all[i].at, all[i].n);
+    exti__free(all);
     return 0;
 }
 
-/* After the self-check, which knows nothing of it: the field says the same of an image that has
+/* After the self-check, which knows nothing of it: the headers say the same of an image that has
  * zeros there. */
-static void make_cut(struct exti_rewritten *r, const struct exti_plan *plan)
+static void make_cuts(struct exti_rewritten *r, const struct exti_plan *plan)
 {
-    if (has_cut(r, plan))
-        memcpy(r->copy.image.p + plan->cut.at, plan->cut.bytes, plan->cut.n);
+    for (size_t i = 0; i < plan->cut_count && r->left_out.count; i++)
+        memcpy(r->copy.image.p + plan->cuts[i].at, plan->cuts[i].bytes, plan->cuts[i].n);
 }
 
 static uint32_t copy_flags(const struct exti_rewritten *r, const char *dst, bool sync)
@@ -181,14 +187,14 @@ static int make_copy(const struct exti_mapping *source, const struct exti_sharea
     for (size_t i = 0; i < source->unread.count && !rc; i++)
         rc = check_unread(plan, &source->unread.part[i], err);
     if (!rc && shareable)
-        exti__shareable_left(shareable, plan, &r->left_out);
+        exti__shareable_left(shareable, plan, &r->left_out, &r->unloaded);
     if (!rc)
         rc = begin_copy(source, dst, plan, r, err);
     if (rc)
         return rc;
     exti__plan_apply(plan, r->copy.image.p, before.n);
     rc = check_image(ops, plan, source, r, req, err);
-    make_cut(r, plan);
+    make_cuts(r, plan);
     if (!r->copy.temp)
         clear_left_out(r);
     return rc ? rc : record_changes(r, plan, err);
@@ -210,7 +216,8 @@ static int rewrite_once(const char *src, const struct exti_image *im, const char
     if (rc)
         return rc;
     exti__plan_init(&plan, source->n * PLAN_GROWTH + PLAN_SLACK);
-    req->lean = im && lean == EXTI_LEAN;
+    req->lean = im && lean >= EXTI_LEAN_WITH_DEBUG;
+    req->undebugged = im && lean == EXTI_LEAN;
     rc = make_copy(source, im && lean != EXTI_FULL ? &im->shareable : NULL, dst, req, &plan, &r,
                    err);
     if (!rc)

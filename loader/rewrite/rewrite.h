@@ -8,9 +8,9 @@
 #include "base/os/fs_map.h"
 #include "base/os/fs_replace.h"
 
-/* What a copy may leave out: nothing; code and constants, as copies of earlier versions do; or all
- * that its loader can take from the original. */
-enum exti_lean { EXTI_FULL, EXTI_LEAN_WITH_DATA, EXTI_LEAN };
+/* What a copy may leave out: nothing; code and constants, or these and data, as copies of earlier
+ * versions do; or all that its loader can take from the original, and debug sections. */
+enum exti_lean { EXTI_FULL, EXTI_LEAN_WITH_DATA, EXTI_LEAN_WITH_DEBUG, EXTI_LEAN };
 
 /* A finished copy without its name. */
 struct exti_rewritten {
@@ -20,7 +20,8 @@ struct exti_rewritten {
     struct exti_fs_clone copy;  /* starts with the source's bytes, except */
     struct exti_range *changed; /* owned; these ranges */
     size_t changed_count;
-    struct exti_unread left_out; /* lean: these bytes of the source are zeros in the copy */
+    struct exti_unread left_out; /* lean: these bytes of the source are zeros in the copy, */
+    struct exti_unread unloaded; /* and of these, nobody loads these */
 };
 
 /* Makes a copy of `src` that may get the name `dst`, and checks its bytes and structure against the

@@ -115,7 +115,8 @@ int exti_dir_copy(const struct exti_dir *d, size_t i, struct exti_copy_info *out
                                    .is_api = i == 0,
                                    .state = exti__entry_state(d->copies[i], &d->manifest, e),
                                    .edits = e->edits,
-                                   .shared_size = exti__parts_size(&e->left_out)};
+                                   .shared_size = exti__parts_size(&e->left_out) -
+                                                  exti__parts_size(&e->unloaded)};
     return exti__opts_give(out, &info, sizeof info);
 }
 
@@ -170,14 +171,14 @@ static int make_again(const struct exti_entry *e, const struct exti_image *im,
                       const struct exti_edits *edits, struct exti_rewritten *out,
                       struct exti_error *err)
 {
-    const bool lean = e->left_out.count > 0;
-    int rc = exti__rewrite_image(e->source, im, NULL, &edits->opts, lean ? EXTI_LEAN : EXTI_FULL,
-                                 out, err);
+    enum exti_lean lean = e->left_out.count ? EXTI_LEAN : EXTI_FULL;
+    int rc = exti__rewrite_image(e->source, im, NULL, &edits->opts, lean, out, err);
 
-    if (rc || !lean || exti__parts_same(&out->left_out, &e->left_out))
-        return rc;
-    exti__rewritten_free(out);
-    return exti__rewrite_image(e->source, im, NULL, &edits->opts, EXTI_LEAN_WITH_DATA, out, err);
+    while (!rc && lean > EXTI_LEAN_WITH_DATA && !exti__parts_same(&out->left_out, &e->left_out)) {
+        exti__rewritten_free(out);
+        rc = exti__rewrite_image(e->source, im, NULL, &edits->opts, --lean, out, err);
+    }
+    return rc;
 }
 
 /* Compares the copy with one made again. */
@@ -192,7 +193,8 @@ static int compare_copy(struct dir_check *c, size_t i, const struct exti_image *
 
     if (rc)
         return rc;
-    if (!exti__parts_same(&right.left_out, &e->left_out))
+    if (!exti__parts_same(&right.left_out, &e->left_out) ||
+        !exti__parts_same(&right.unloaded, &e->unloaded))
         report_fault(c, copy, EXTI_E_CHECK, EXTI_NO_OFFSET,
                      "is not to leave out what the manifest says; copy it again");
     else

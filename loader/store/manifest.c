@@ -13,9 +13,10 @@
 #include "loader/resolve/stable_abi_name.h"
 
 /* Format 1 had no needs: its copies shared all libraries but the API library.  Format 2 had no lean
- * copies, whose code is not in their files, and those of format 3 had their data.  Members that an
- * earlier version can do without, as those of a copy's identity, do not change the format: that
- * version drops them when it writes, and copies without them are made again. */
+ * copies, whose code is not in their files, those of format 3 had their data, and those of format 4
+ * their debug sections.  Members that an earlier version can do without, as those of a copy's
+ * identity, do not change the format: that version drops them when it writes, and copies without
+ * them are made again. */
 #define MANIFEST_FORMAT_FIRST 1
 #define MANIFEST_MAX ((size_t)256 << 20)
 
@@ -212,26 +213,25 @@ static bool part_from_json(const struct exti_json *pair, size_t from, struct ext
     return out->at >= from;
 }
 
-static int left_out_from_json(const struct exti_json *list, struct exti_entry *e,
-                              struct exti_error *err)
+static int parts_from_json(const struct exti_json *entry, const char *name, struct exti_unread *out,
+                           struct exti_error *err)
 {
+    const struct exti_json *list = exti__json_get(entry, name);
     const size_t n = exti__json_count(list, EXTI_JSON_ARRAY);
     bool valid = n && n <= EXTI_UNREAD_MAX;
     size_t end = 0;
 
-    e->left_out.count = 0;
+    out->count = 0;
     if (!list)
         return 0;
     for (size_t i = 0; valid && i < n; i++) {
-        struct exti_range *part = &e->left_out.part[i];
-
-        valid = part_from_json(&list->items[i], end, part);
-        end = part->at + part->n;
+        valid = part_from_json(&list->items[i], end, &out->part[i]);
+        end = out->part[i].at + out->part[i].n;
     }
-    e->left_out.count = valid ? n : 0;
+    out->count = valid ? n : 0;
     return valid ? 0
                  : exti__fail(err, EXTI_E_FORMAT, EXTI_NO_OFFSET,
-                              "\"left_out\" is no list of 1 to %d pairs of offset and size",
+                              "\"%s\" is no list of 1 to %d pairs of offset and size", name,
                               EXTI_UNREAD_MAX);
 }
 
@@ -259,7 +259,9 @@ static int entry_from_json(const struct exti_json *o, struct exti_entry *e, stru
     if (!rc)
         rc = renames_from_json(exti__json_get(o, "renames"), e, err);
     if (!rc)
-        rc = left_out_from_json(exti__json_get(o, "left_out"), e, err);
+        rc = parts_from_json(o, "left_out", &e->left_out, err);
+    if (!rc)
+        rc = parts_from_json(o, "unloaded", &e->unloaded, err);
     if (!rc)
         rc = copy_member(o, "source", &e->source, err);
     if (!rc)

@@ -12,7 +12,7 @@
 #include "loader/store/copy_names.h"
 
 #define EXTI_MANIFEST_FILE "manifest.json"
-#define EXTI_MANIFEST_FORMAT 4 /* 2 where no copy is lean */
+#define EXTI_MANIFEST_FORMAT 5 /* 2 where no copy is lean */
 #define EXTI_LOCK_FILE ".lock"
 #define EXTI_BOOT_MAX 40
 #define EXTI_HASH_MAX 65 /* SHA-256 as hex digits, and a NUL */
@@ -50,7 +50,8 @@ struct exti_entry {
      * size and mtime. */
     struct exti_file_id copy_id;
     char copy_hash[EXTI_HASH_MAX]; /* of all but what is left out; "": not hashed */
-    struct exti_unread left_out;   /* a lean copy: what is to be mapped from its source */
+    struct exti_unread left_out;   /* a lean copy: what is to be mapped from its source, */
+    struct exti_unread unloaded;   /* but for these parts, which no loader loads */
     unsigned generation;           /* the API copy's that this one refers to */
     unsigned resolution;           /* the manifest's when the needs were looked up */
     bool symbolic;            /* binds to its own symbols first: the host exports some of them */

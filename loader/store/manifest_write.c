@@ -44,13 +44,15 @@ static void put_needs(struct exti_json_writer *w, const struct exti_entry *e)
     exti__json_close(w, '[');
 }
 
-static void put_left_out(struct exti_json_writer *w, const struct exti_unread *left_out)
+static void put_parts(struct exti_json_writer *w, const char *name, const struct exti_unread *parts)
 {
-    exti__json_open(w, "left_out", '[');
-    for (size_t i = 0; i < left_out->count; i++) {
+    if (!parts->count)
+        return;
+    exti__json_open(w, name, '[');
+    for (size_t i = 0; i < parts->count; i++) {
         exti__json_open(w, NULL, '[');
-        exti__json_put_integer(w, NULL, (int64_t)left_out->part[i].at);
-        exti__json_put_integer(w, NULL, (int64_t)left_out->part[i].n);
+        exti__json_put_integer(w, NULL, (int64_t)parts->part[i].at);
+        exti__json_put_integer(w, NULL, (int64_t)parts->part[i].n);
         exti__json_close(w, '[');
     }
     exti__json_close(w, '[');
@@ -82,8 +84,8 @@ static void put_entry(struct exti_json_writer *w, const char *name, const struct
         if (*e->copy_hash)
             exti__json_put_string(w, "copy_sha256", e->copy_hash);
     }
-    if (e->left_out.count)
-        put_left_out(w, &e->left_out);
+    put_parts(w, "left_out", &e->left_out);
+    put_parts(w, "unloaded", &e->unloaded);
     put_optional(w, "build_id", e->build_id);
     if (e->renames)
         exti__json_put_compact(w, "renames", e->renames);

@@ -210,6 +210,7 @@ bool exti__pattern_take(const char *name, const char *id, const struct exti_entr
     memcpy(out->name, name, strlen(name) + 1);
     if (take_bytes(copy, out) && take_id(copy, id, e, out) && renamed_entry(e, &same, &out->e)) {
         out->e.left_out = copy->left_out;
+        out->e.unloaded = copy->unloaded;
         return true;
     }
     exti__pattern_free(out);
@@ -249,7 +250,8 @@ static bool same_entry(const struct exti_entry *a, const struct exti_entry *b)
                 same_text(a->source_name, b->source_name) && same_text(a->copy, b->copy) &&
                 same_text(a->renames, b->renames) && same_text(a->edits, b->edits) &&
                 same_text(a->stable_abi_copy, b->stable_abi_copy) &&
-                exti__parts_same(&a->left_out, &b->left_out) && a->generation == b->generation &&
+                exti__parts_same(&a->left_out, &b->left_out) &&
+                exti__parts_same(&a->unloaded, &b->unloaded) && a->generation == b->generation &&
                 a->resolution == b->resolution && a->symbolic == b->symbolic &&
                 a->takes_api == b->takes_api && a->withheld == b->withheld &&
                 a->need_count == b->need_count;

@@ -112,6 +112,7 @@ static void complete_entry(struct batch *b, struct job *j)
     e->copy_id = from->copy_id;
     memcpy(e->copy_hash, from->copy_hash, sizeof e->copy_hash);
     e->left_out = from->left_out;
+    e->unloaded = from->unloaded;
     e->synced = from->synced;
     memcpy(e->boot, from->boot, sizeof e->boot);
     e->marks.unwritten = false;

@@ -50,6 +50,7 @@ static int add_dependency(struct exti_store *s, struct exti_entry *e,
                                   .left_out = e->left_out,
                                   .needs = exti__calloc(e->need_count + 1, sizeof *d->needs),
                                   .optional = set->count > 0};
+    exti__parts_drop(&d->left_out, &e->unloaded);
     e->marks.walk = s->walk;
     e->marks.index = *index = set->count++;
     return d->source && d->copy && d->needs ? 0 : exti__fail_nomem(err);

@@ -53,6 +53,7 @@ int exti__store_write(const struct exti_store *s, const struct exti_image *im,
     if (!rc)
         rc = exti__fs_own_id(path, &e->copy_id, &trusted, err);
     e->left_out = r.left_out;
+    e->unloaded = r.unloaded;
     e->synced = s->sync;
     memcpy(e->boot, s->boot, sizeof e->boot);
     exti__rewritten_free(&r);

@@ -364,24 +364,30 @@ static void edit_further(struct exti_span copy)
     exti__plan_free(&plan);
 }
 
-/* A lean copy lacks bytes of the file that no edit writes, says so in its headers, and opens as
- * before. */
-static void make_cut(const struct exti_plan *plan, struct exti_span file, struct exti_span copy,
-                     uint8_t *image)
+static void make_cut(const struct exti_plan *plan, const struct exti_cut *cut,
+                     struct exti_span file, struct exti_span copy, uint8_t *image)
 {
-    const struct exti_cut *cut = &plan->cut;
     struct exti_error err = {.code = EXTI_OK};
 
-    if (!cut->left.n)
-        return;
     if (cut->left.at > file.n || cut->left.n > file.n - cut->left.at || cut->at > copy.n ||
         cut->n > copy.n - cut->at || exti__plan_edits(plan, cut->left.at, cut->left.n) ||
         (cut->at < cut->left.at + cut->left.n && cut->left.at < cut->at + cut->n))
         fuzz_breaks("the cut is not of the file", &err);
     memcpy(image + cut->at, cut->bytes, cut->n);
     memset(image + cut->left.at, 0, cut->left.n);
+}
+
+/* A lean copy lacks bytes of the file that no edit writes, says so in its headers, and opens as
+ * before. */
+static void make_cuts(const struct exti_plan *plan, struct exti_span file, struct exti_span copy,
+                      uint8_t *image)
+{
+    struct exti_error err = {.code = EXTI_OK};
+
+    for (size_t i = 0; i < plan->cut_count; i++)
+        make_cut(plan, &plan->cuts[i], file, copy, image);
     if (is_sound(file) && !is_sound(copy))
-        fuzz_breaks("a copy with its cut is not sound", &err);
+        fuzz_breaks("a copy with its cuts is not sound", &err);
 }
 
 static void use_plan(const struct exti_plan *plan, struct exti_span file,
@@ -402,7 +408,7 @@ static void use_plan(const struct exti_plan *plan, struct exti_span file,
     if ((!opts->needed_count || opts->needed[0].to) && is_sound(file))
         edit_again(copy, opts);
     edit_further(copy);
-    make_cut(plan, file, copy, image);
+    make_cuts(plan, file, copy, image);
     image[spoil_at % n] ^= (uint8_t)(spoil_at >> 16 | 1);
     exti__elf_format.check(file, copy, &(struct exti_request){.opts = opts}, NULL, fuzz_ignore,
                            NULL, NULL);
@@ -448,8 +454,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     exti__elf_format.read(file, &image, NULL);
     exti__image_clear(&image);
     exti__plan_init(&plan, file.n * 4 + ((size_t)1 << 20));
-    if (exti__elf_format.plan(file, &(struct exti_request){.opts = opts, .lean = true}, &plan,
-                              NULL) == 0)
+    if (exti__elf_format.plan(
+            file, &(struct exti_request){.opts = opts, .lean = true, .undebugged = true}, &plan,
+            NULL) == 0)
         use_plan(&plan, file, opts, data[1] | (size_t)data[2] << 8 | (size_t)data[3] << 16);
     exti__plan_free(&plan);
     return 0;

@@ -273,7 +273,7 @@ ISO_CASE(tables_of_calls_stay)
     iso_build(library, "libcalled.so", "-Wl,-soname,libcalled.so");
     iso_write_text(in_tmp("calls.c"), calls);
     want_kept("",
-              iso_text("-Wl,-z,lazy -Wl,-z,norelro -Wno-implicit-function-declaration '%s' "
+              iso_text("-g0 -Wl,-z,lazy -Wl,-z,norelro -Wno-implicit-function-declaration '%s' "
                        "-L'%s' -l:libcalled.so -Wl,-rpath,'%s'",
                        in_tmp("calls.c"), iso_tmp, iso_tmp),
               2 * WITHOUT_DATA, CALLS);

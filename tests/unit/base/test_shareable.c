@@ -28,12 +28,12 @@ static void plan_edit(struct exti_plan *plan, uint64_t at, size_t n)
 /* Wants the holes, by the bits of their numbers, that an edit leaves. */
 static void want_left(uint64_t at, size_t n, unsigned holes)
 {
-    struct exti_unread left_out;
+    struct exti_unread left_out, unloaded;
     struct exti_plan plan;
     size_t count = 0;
 
     plan_edit(&plan, at, n);
-    exti__shareable_left(&shareable, &plan, &left_out);
+    exti__shareable_left(&shareable, &plan, &left_out, &unloaded);
     exti__plan_free(&plan);
     for (size_t i = 0; i < shareable.holes.count; i++) {
         if (!(holes & 1u << i))
@@ -68,36 +68,44 @@ static void an_edit_behind_a_segment_may_be_its_own(void **state)
 
 static void a_new_end_is_an_edit(void **state)
 {
-    struct exti_unread left_out;
+    struct exti_unread left_out, unloaded;
     struct exti_plan plan;
 
     (void)state;
     exti__plan_init(&plan, 1 << 16);
     plan.tail_offset = 340;
     assert_int_equal(exti__buf_append(&plan.tail, input, 4, NULL), 0);
-    exti__shareable_left(&shareable, &plan, &left_out);
+    exti__shareable_left(&shareable, &plan, &left_out, &unloaded);
     exti__plan_free(&plan);
     assert_int_equal(left_out.count, 2);
 }
 
-/* The cut of a plan comes in its place, unless there is nothing else to take from the input. */
-static void a_cut_is_left_out_in_its_place(void **state)
+/* What the cuts of a plan leave out comes in its place, unless there is nothing else to take from
+ * the input. */
+static void what_cuts_leave_out_comes_in_its_place(void **state)
 {
-    static const size_t at[] = {110, 125, 160, 300};
+    static const size_t at[] = {110, 125, 160, 300, 350};
     struct exti_shareable none = shareable;
-    struct exti_unread left_out;
+    struct exti_unread left_out, unloaded;
     struct exti_plan plan;
 
     (void)state;
     plan_edit(&plan, 0, 1);
-    plan.cut.left = (struct exti_range){160, 10};
-    exti__shareable_left(&shareable, &plan, &left_out);
-    assert_int_equal(left_out.count, 4);
-    for (size_t i = 0; i < 4; i++)
+    plan.cuts[plan.cut_count++] = (struct exti_cut){.left = {350, 5}};
+    plan.cuts[plan.cut_count++] = (struct exti_cut){.left = {160, 10}, .loaded = true};
+    plan.cuts[plan.cut_count++] = (struct exti_cut){.n = 4};
+    exti__shareable_left(&shareable, &plan, &left_out, &unloaded);
+    assert_int_equal(left_out.count, 5);
+    for (size_t i = 0; i < 5; i++)
         assert_int_equal(left_out.part[i].at, at[i]);
+    assert_int_equal(unloaded.count, 1);
+    assert_int_equal(unloaded.part[0].at, 350);
+    exti__parts_drop(&left_out, &unloaded);
+    assert_int_equal(left_out.count, 4);
+    assert_int_equal(left_out.part[3].at, 300);
     none.count = 0;
-    exti__shareable_left(&none, &plan, &left_out);
-    assert_int_equal(left_out.count, 0);
+    exti__shareable_left(&none, &plan, &left_out, &unloaded);
+    assert_int_equal(left_out.count + unloaded.count, 0);
     exti__plan_free(&plan);
 }
 
@@ -158,7 +166,7 @@ int main(void)
         cmocka_unit_test(what_an_edit_touches_is_not_left_out),
         cmocka_unit_test(an_edit_behind_a_segment_may_be_its_own),
         cmocka_unit_test(a_new_end_is_an_edit),
-        cmocka_unit_test(a_cut_is_left_out_in_its_place),
+        cmocka_unit_test(what_cuts_leave_out_comes_in_its_place),
         cmocka_unit_test(parts_tell_where_they_change),
         cmocka_unit_test(parts_have_a_size_and_what_is_between),
         cmocka_unit_test(same_parts_are_the_same),

@@ -221,7 +221,7 @@ static void damaged_manifests_are_refused(void **state)
         {"{}", EXTI_E_ARG},
         {"{\"extisolate\":1}", EXTI_E_FORMAT},
         {MANIFEST("0", "n", COPY(""), "[]"), EXTI_E_UNSUPPORTED},
-        {MANIFEST("5", "n", COPY(""), "[]"), EXTI_E_UNSUPPORTED},
+        {MANIFEST("6", "n", COPY(""), "[]"), EXTI_E_UNSUPPORTED},
         {MANIFEST_FOR("\"format\":\"COFF\",", "2", "n", COPY(""), "[]"), EXTI_E_UNSUPPORTED},
         {MANIFEST("2", "n\",\"closure\":\"most", COPY(""), "[]"), EXTI_E_FORMAT},
         {MANIFEST("2", "n\",\"rules\":[1],\"x\":\"", COPY(""), "[]"), EXTI_E_FORMAT},
@@ -232,6 +232,7 @@ static void damaged_manifests_are_refused(void **state)
         {MANIFEST("4", "n", COPY(",\"left_out\":1"), "[]"), EXTI_E_FORMAT},
         {MANIFEST("4", "n", COPY(",\"left_out\":[]"), "[]"), EXTI_E_FORMAT},
         {MANIFEST("4", "n", COPY(",\"left_out\":[1]"), "[]"), EXTI_E_FORMAT},
+        {MANIFEST("5", "n", COPY(",\"unloaded\":[1]"), "[]"), EXTI_E_FORMAT},
         {MANIFEST("4", "n", COPY(",\"left_out\":[[1]]"), "[]"), EXTI_E_FORMAT},
         {MANIFEST("4", "n", COPY(",\"left_out\":[[1,-1]]"), "[]"), EXTI_E_FORMAT},
         {MANIFEST("4", "n", COPY(",\"left_out\":[[1,\"1\"]]"), "[]"), EXTI_E_FORMAT},
@@ -281,7 +282,8 @@ static void damaged_manifests_are_refused(void **state)
 /* An earlier version, which would load a lean copy as it is, refuses the later format. */
 static void lean_copies_are_read_back(void **state)
 {
-    static const struct exti_unread left_out = {{{4096, 70000}, {81920, 5}}, 2};
+    static const struct exti_unread left_out = {{{4096, 70000}, {81920, 5}}, 2},
+                                    unloaded = {{{81920, 5}}, 1};
     struct test *t = *state;
     char *path = test_path(t, EXTI_MANIFEST_FILE);
     struct exti_manifest m, r;
@@ -290,12 +292,14 @@ static void lean_copies_are_read_back(void **state)
     assert_ok(exti__manifest_write(t->dir, &m, false, &t->err), &t->err);
     assert_non_null(strstr(test_read(t, path, NULL), "\"extisolate\": 2"));
     m.entries[1].left_out = left_out;
+    m.entries[1].unloaded = unloaded;
     assert_ok(exti__manifest_write(t->dir, &m, false, &t->err), &t->err);
-    assert_non_null(strstr(test_read(t, path, NULL), "\"extisolate\": 4"));
+    assert_non_null(strstr(test_read(t, path, NULL), "\"extisolate\": 5"));
     exti__manifest_clear(&m);
     assert_ok(exti__manifest_read(t->dir, &r, &t->err), &t->err);
     assert_int_equal(r.entries[0].left_out.count, 0);
     assert_true(exti__parts_same(&r.entries[1].left_out, &left_out));
+    assert_true(exti__parts_same(&r.entries[1].unloaded, &unloaded));
     exti__manifest_clear(&r);
 }
 
