@@ -10,6 +10,7 @@ CPython's tests for interpreters that have none.
 """
 
 import collections
+import errno
 import importlib
 import json
 import os
@@ -26,7 +27,7 @@ count = int(os.environ['EXTI_SUITES_COUNT'])
 
 class Record:
     def __init__(self, path):
-        self.file = open(path, 'w', encoding='utf-8', buffering=1)
+        self.file = open(path, 'wb', buffering=0)
         self.seen = collections.Counter()
         self.ids = {}
 
@@ -42,7 +43,15 @@ class Record:
         self.write('end', self.ids.pop(test), outcome, str(why)[-4000:])
 
     def write(self, *words):
-        self.file.write(json.dumps(words) + '\n')
+        line = (json.dumps(words) + '\n').encode()
+        while line:
+            try:
+                line = line[self.file.write(line):]
+            except OSError as error:
+                # Limits are the process's: another context's test may have set RLIMIT_FSIZE.
+                if error.errno != errno.EFBIG:
+                    raise
+                time.sleep(0.01)
 
 
 def wait_for_others(path):
