@@ -41,13 +41,29 @@ int exti__elf_cut_data(struct elf_edit *e, struct exti_error *err)
 
 /* ---- debug sections ---- */
 
+/* gdb walks by .debug_frame through functions that .eh_frame does not have, so that stays as well:
+ * see elf/read/elf_shareable.c. */
 static bool is_debug(const struct elf_file *f, const GElf_Shdr *sh)
 {
     const char *name = exti__elf_section_name(f, sh);
 
     return sh->sh_type == SHT_PROGBITS && !(sh->sh_flags & SHF_ALLOC) &&
            (strncmp(name, ".debug_", 7) == 0 || strncmp(name, ".zdebug_", 8) == 0 ||
-            strcmp(name, ".gdb_index") == 0);
+            strcmp(name, ".gdb_index") == 0) &&
+           strcmp(name, ".debug_frame") != 0 && strcmp(name, ".zdebug_frame") != 0;
+}
+
+/* Whether another section is nothing without that one, as its relocations (ld --emit-relocs). */
+static bool is_needed(const struct elf_file *f, size_t section)
+{
+    for (size_t i = 1; i < f->shnum; i++) {
+        const GElf_Shdr *sh = &f->shdr[i];
+
+        if (sh->sh_link == section ||
+            ((sh->sh_type == SHT_REL || sh->sh_type == SHT_RELA) && sh->sh_info == section))
+            return true;
+    }
+    return false;
 }
 
 static bool is_in_segment(const struct elf_file *f, const struct exti_range *part)
@@ -98,7 +114,7 @@ void exti__elf_cut_debug(struct elf_edit *e)
 
         if (!is_debug(f, &f->shdr[i]))
             continue;
-        if (plan->cut_count == EXTI_CUTS_MAX || !keeps_header(e, i)) {
+        if (plan->cut_count == EXTI_CUTS_MAX || !keeps_header(e, i) || is_needed(f, i)) {
             any = false;
             break;
         }

@@ -10,6 +10,7 @@
 #include "base/os/fs_map.h"
 #include "base/os/fs_read.h"
 #include "base/path.h"
+#include "base/shareable.h"
 #include "loader/resolve/stable_abi_name.h"
 
 /* Format 1 had no needs: its copies shared all libraries but the API library.  Format 2 had no lean
@@ -235,6 +236,23 @@ static int parts_from_json(const struct exti_json *entry, const char *name, stru
                               EXTI_UNREAD_MAX);
 }
 
+static int unread_from_json(const struct exti_json *o, struct exti_entry *e, struct exti_error *err)
+{
+    struct exti_unread loaded;
+    int rc = parts_from_json(o, "left_out", &e->left_out, err);
+
+    if (!rc)
+        rc = parts_from_json(o, "unloaded", &e->unloaded, err);
+    if (rc)
+        return rc;
+    loaded = e->left_out;
+    exti__parts_drop(&loaded, &e->unloaded);
+    return loaded.count + e->unloaded.count == e->left_out.count
+               ? 0
+               : exti__fail(err, EXTI_E_FORMAT, EXTI_NO_OFFSET,
+                            "\"unloaded\" has a part that \"left_out\" has not");
+}
+
 static int entry_from_json(const struct exti_json *o, struct exti_entry *e, struct exti_error *err)
 {
     const struct exti_json *edits = exti__json_get(o, "edits");
@@ -259,9 +277,7 @@ static int entry_from_json(const struct exti_json *o, struct exti_entry *e, stru
     if (!rc)
         rc = renames_from_json(exti__json_get(o, "renames"), e, err);
     if (!rc)
-        rc = parts_from_json(o, "left_out", &e->left_out, err);
-    if (!rc)
-        rc = parts_from_json(o, "unloaded", &e->unloaded, err);
+        rc = unread_from_json(o, e, err);
     if (!rc)
         rc = copy_member(o, "source", &e->source, err);
     if (!rc)

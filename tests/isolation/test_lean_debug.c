@@ -105,6 +105,33 @@ ISO_CASE(small_debug_sections_are_copied)
     iso_close_ctx(ctx);
 }
 
+/* Relocations that stay in the library refer to the sections. */
+ISO_CASE(sections_that_others_need_stay)
+{
+    struct exti_ctx *ctx = iso_open("a");
+    struct exti_module *m;
+
+    iso_build(many, "needed.so", FLAGS "-Wl,--emit-relocs");
+    m = iso_load(ctx, in_tmp("needed.so"));
+    want(size_of(exti_module_copy(m), ".debug_info") > 0);
+    want(left_out(exti_module_copy(m)) > WITHOUT_DEBUG);
+    want_int(call_int(m, "check"), 15);
+    iso_close_ctx(ctx);
+}
+
+ISO_CASE(frames_stay)
+{
+    struct exti_ctx *ctx = iso_open("a");
+    struct exti_module *m;
+
+    iso_build(many, "frames.so", FLAGS "-fno-asynchronous-unwind-tables");
+    m = iso_load(ctx, in_tmp("frames.so"));
+    want_int(size_of(exti_module_copy(m), ".debug_info"), -1);
+    want(size_of(exti_module_copy(m), ".debug_frame") > 0);
+    want(system(iso_text("readelf -wf '%s' | grep -q DW_CFA", exti_module_copy(m))) == 0);
+    iso_close_ctx(ctx);
+}
+
 /* For each section of a file the offset of its header, and its name. */
 static const char sections[] =
     "import struct\n"
@@ -200,6 +227,8 @@ int main(void)
         cmocka_unit_test(debug_sections_stay_in_the_original),
         cmocka_unit_test(full_copies_have_debug_sections),
         cmocka_unit_test(small_debug_sections_are_copied),
+        cmocka_unit_test(sections_that_others_need_stay),
+        cmocka_unit_test(frames_stay),
         cmocka_unit_test(copies_of_earlier_versions_are_sound),
         cmocka_unit_test(what_a_segment_has_is_loaded_whatever_its_name),
     };
