@@ -480,7 +480,8 @@ struct exti_hooks {
 };
 
 /* In every copy of the context, binds references to the undefined symbol `symbol`, such as
- * "sigaction", to `to` instead: before the copy's constructors run, except on Windows. */
+ * "sigaction", to `to` instead of another library's: before the copy's constructors run, except on
+ * Windows. */
 struct exti_redirect {
     const char *symbol;
     void *to;

@@ -53,9 +53,11 @@ static bool is_debug(const struct elf_file *f, const GElf_Shdr *sh)
            strcmp(name, ".debug_frame") != 0 && strcmp(name, ".zdebug_frame") != 0;
 }
 
-/* Whether another section is nothing without that one, as its relocations (ld --emit-relocs). */
+/* Whether other sections are nothing without that one, as its relocations (ld --emit-relocs). */
 static bool is_needed(const struct elf_file *f, size_t section)
 {
+    if (section == f->ehdr.e_shstrndx)
+        return true;
     for (size_t i = 1; i < f->shnum; i++) {
         const GElf_Shdr *sh = &f->shdr[i];
 

@@ -57,10 +57,11 @@ static const ElfW(Rela) * next_relocation(struct relocations *t)
 /* Whether an address in the slot leads to what is passed over. */
 static bool is_passed(const struct exti_reference *ref, const struct exti_passed *passed)
 {
-    const uintptr_t value = exti__slot_value(ref) - ref->addend;
+    uintptr_t value;
 
     if (ref->kind != EXTI_REF_ADDRESS)
         return false;
+    value = exti__slot_value(ref) - ref->addend;
     for (size_t i = 0; i < sizeof passed->to / sizeof *passed->to; i++)
         if (value >= passed->to[i].lo && value < passed->to[i].hi)
             return true;

@@ -247,10 +247,11 @@ static int unread_from_json(const struct exti_json *o, struct exti_entry *e, str
         return rc;
     loaded = e->left_out;
     exti__parts_drop(&loaded, &e->unloaded);
-    return loaded.count + e->unloaded.count == e->left_out.count
+    return loaded.count + e->unloaded.count == e->left_out.count &&
+                   (loaded.count || !e->unloaded.count)
                ? 0
                : exti__fail(err, EXTI_E_FORMAT, EXTI_NO_OFFSET,
-                            "\"unloaded\" has a part that \"left_out\" has not");
+                            "\"unloaded\" is no list of some, but not all, parts of \"left_out\"");
 }
 
 static int entry_from_json(const struct exti_json *o, struct exti_entry *e, struct exti_error *err)

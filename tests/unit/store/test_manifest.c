@@ -234,6 +234,8 @@ static void damaged_manifests_are_refused(void **state)
         {MANIFEST("4", "n", COPY(",\"left_out\":[1]"), "[]"), EXTI_E_FORMAT},
         {MANIFEST("5", "n", COPY(",\"unloaded\":[1]"), "[]"), EXTI_E_FORMAT},
         {MANIFEST("5", "n", COPY(",\"unloaded\":[[1,1]]"), "[]"), EXTI_E_FORMAT},
+        {MANIFEST("5", "n", COPY(",\"left_out\":[[1,1]],\"unloaded\":[[1,1]]"), "[]"),
+         EXTI_E_FORMAT},
         {MANIFEST("5", "n", COPY(",\"left_out\":[[1,1],[4,2]],\"unloaded\":[[4,1]]"), "[]"),
          EXTI_E_FORMAT},
         {MANIFEST("4", "n", COPY(",\"left_out\":[[1]]"), "[]"), EXTI_E_FORMAT},
