@@ -108,12 +108,15 @@ static unsigned others(void)
 /* Handlers that run after this one may take locks, too: this thread counts as one that has. */
 static void before_fork(void)
 {
+    unsigned held;
+
     if (!depth++)
         atomic_fetch_add(own_count(), 1);
     closed = true;
-    for (int pauses = 0; others() > lasting && pauses < FORK_PAUSES; pauses++)
+    /* Counted once: who comes in between counts itself for a moment, too. */
+    for (int pauses = 0; (held = others()) > lasting && pauses < FORK_PAUSES; pauses++)
         pause_briefly();
-    lasting = others();
+    lasting = held;
 }
 
 static void in_parent(void)

@@ -165,6 +165,31 @@ static void *hold_again_and_again(void *arg)
     return NULL;
 }
 
+/* Comes as often as it can, and so at any moment of a fork. */
+static void *come_and_go(void *arg)
+{
+    struct holder *h = arg;
+
+    while (!h->stop) {
+        h->has += h->l->take(h->way) == 0;
+        h->l->give(h->way);
+    }
+    return NULL;
+}
+
+static void *hold_half_the_time(void *arg)
+{
+    struct holder *h = arg;
+
+    while (!h->stop) {
+        h->has += h->l->take(h->way) == 0;
+        usleep(h->each);
+        h->l->give(h->way);
+        usleep(h->each);
+    }
+    return NULL;
+}
+
 static void *hold_until_stopped(void *arg)
 {
     struct holder *h = arg;
@@ -271,6 +296,23 @@ ISO_CASE(many_threads_hold_locks_and_fork)
         want(child_gets(&l, i % 2 ? 0 : 5, 60));
     for (int i = 0; i < 4; i++)
         end(&h[i]);
+    want_int(exti__library_locks_held(), 0);
+    close_library(&l);
+}
+
+/* Who comes while a fork looks around holds no lock, and so is none of those that have held one for
+ * long, for which the next fork does not wait. */
+ISO_CASE(who_comes_during_a_fork_does_not_spoil_the_next)
+{
+    struct library l = share_library("libbusy.so", "");
+    struct holder comes = {.l = &l, .way = 4}, holds = {.l = &l, .way = 0, .each = 1000};
+
+    begin(&comes, come_and_go);
+    begin(&holds, hold_half_the_time);
+    for (int i = 0; i < 3000; i++)
+        want(child_gets(&l, 0, 20));
+    end(&comes);
+    end(&holds);
     want_int(exti__library_locks_held(), 0);
     close_library(&l);
 }
@@ -441,6 +483,7 @@ int main(void)
         cmocka_unit_test(a_child_finds_no_lock_taken),
         cmocka_unit_test(control_where_no_context_uses_the_library_it_does),
         cmocka_unit_test(many_threads_hold_locks_and_fork),
+        cmocka_unit_test(who_comes_during_a_fork_does_not_spoil_the_next),
         cmocka_unit_test(locks_of_a_library_that_was_opened_late_are_known),
         cmocka_unit_test(locks_that_are_not_had_are_not_counted),
         cmocka_unit_test(a_fork_does_not_wait_for_ever),
