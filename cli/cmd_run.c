@@ -149,6 +149,27 @@ static int make_scratch(struct session *s, struct exti_error *err)
     return rc < 0 ? rc : pyrt_importable_write(&s->importable, pyrt_scratch_path(s->scratch), err);
 }
 
+/* By absolute paths: programs may share the process's current directory, and change it before later
+ * contexts are opened. */
+static int name_dirs(struct session *s, int contexts, const char *base)
+{
+    char *real = realpath(base, NULL);
+    int status = CLI_OK;
+
+    if (real == NULL)
+        return cli_fail(base, "%s", strerror(errno));
+    for (int i = 0; i < contexts && status == CLI_OK; i++) {
+        size_t room = strlen(real) + 16;
+        s->dirs[i] = cli_alloc(room);
+        if (s->dirs[i] == NULL)
+            status = cli_fail(NULL, "out of memory");
+        else
+            snprintf(s->dirs[i], room, "%s/%d", real, i);
+    }
+    free(real);
+    return status;
+}
+
 static int make_dirs(struct session *s, const struct request *r)
 {
     const char *base = r->dir;
@@ -165,14 +186,7 @@ static int make_dirs(struct session *s, const struct request *r)
         cli_note("processes that the program starts cannot import extisolate: %s%s%s", err.file,
                  *err.file ? ": " : "", err.message);
     }
-    for (int i = 0; i < r->contexts; i++) {
-        size_t room = strlen(base) + 16;
-        s->dirs[i] = cli_alloc(room);
-        if (s->dirs[i] == NULL)
-            return cli_fail(NULL, "out of memory");
-        snprintf(s->dirs[i], room, "%s/%d", base, i);
-    }
-    return CLI_OK;
+    return name_dirs(s, r->contexts, base);
 }
 
 /* One of several contexts has no directory of its own.  The others have none either. */
@@ -361,13 +375,22 @@ static char **keep_arguments(int argc, char **argv)
     return own;
 }
 
-/* The signal that ended all programs, as ^C does; 0: not all, or not the same. */
+/* The signal that ended all programs that have begun, as ^C does; 0: not all, or not the same.
+ * Interpreters do not start when ^C comes meanwhile. */
 static int ending_signal(const struct session *s, const struct request *r)
 {
-    for (int i = 0; i < r->contexts; i++)
-        if (s->results == NULL || s->results[i].sig != s->results[0].sig)
+    int sig = 0;
+
+    for (int i = 0; i < r->contexts; i++) {
+        if (s->results == NULL)
             return 0;
-    return s->results[0].sig;
+        if (!s->results[i].started)
+            continue;
+        if (s->results[i].sig == 0 || (sig != 0 && s->results[i].sig != sig))
+            return 0;
+        sig = s->results[i].sig;
+    }
+    return sig;
 }
 
 static int parse_and_run(int argc, char **argv)
@@ -383,8 +406,10 @@ static int parse_and_run(int argc, char **argv)
     }
     cli_choice_free(&r.choice);
     /* As python3 does, so that a shell's loop stops. */
-    if (sig != 0)
+    if (sig != 0) {
+        fflush(NULL);
         pyrt_end_by(sig);
+    }
     return status;
 }
 

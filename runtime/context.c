@@ -34,6 +34,8 @@ struct pyrt_context {
     struct pyrt_result result;
     char number[16];            /* the context's, as text */
     struct pyrt_gate gate;      /* the program waits here for its turn */
+    atomic_bool begun;          /* its turn has come */
+    bool has_thread;            /* that is, or was, its own */
     _Atomic uint64_t runner;    /* the number of the thread that runs it; 0: not yet */
     atomic_flag opened;         /* set but while the context is being opened */
     int exited;                 /* its threads have not ended, and are never to */
@@ -43,11 +45,17 @@ struct pyrt_context {
 
 /* ---- opening ---- */
 
+/* By which the programs of contexts that are not open yet are to end, as one that waited for its
+ * turn has: that one has neither a handler nor raised it. */
+static atomic_int ends_all;
+
 static void end_program(void *user, struct exti_ctx *ctx, int sig)
 {
     struct pyrt_context *c = user;
 
     (void)ctx;
+    if (!c->begun)
+        ends_all = sig;
     pyrt_ending_ask(&c->ending, sig);
     pyrt_gate_open(&c->gate);
 }
@@ -185,6 +193,15 @@ static void take_directory(struct pyrt_context *c)
         c->opts.shares_directory(&why);
 }
 
+/* A signal that came while the context was being opened has not reached it. */
+static void end_with_others(struct pyrt_context *c)
+{
+    int none = 0;
+
+    if (ends_all)
+        atomic_compare_exchange_strong(&c->ending.sig, &none, (int)ends_all);
+}
+
 static void run_context(struct pyrt_context *c)
 {
     const struct pyrt_startup how = {
@@ -202,6 +219,7 @@ static void run_context(struct pyrt_context *c)
         pyrt_gate_come(&c->gate);
         return;
     }
+    end_with_others(c);
     pyrt_gate_pass(&c->gate);
     take_directory(c);
     exti_ctx_enter(c->ctx); /* for as long as the thread lives */
@@ -248,6 +266,20 @@ static void *thread_main(void *arg)
     return NULL;
 }
 
+static int start_thread(struct pyrt_context *c, struct exti_error *err)
+{
+    int rc = pyrt_thread_start(&c->thread, thread_main, c, err);
+
+    c->has_thread = rc == 0;
+    return rc;
+}
+
+static void let_begin(struct pyrt_context *c)
+{
+    c->begun = true;
+    pyrt_gate_open(&c->gate);
+}
+
 int pyrt_start(struct pyrt_context **out, const struct pyrt_opts *opts, struct exti_error *err)
 {
     struct pyrt_context *c = calloc(1, sizeof *c);
@@ -259,8 +291,6 @@ int pyrt_start(struct pyrt_context **out, const struct pyrt_opts *opts, struct e
     snprintf(c->number, sizeof c->number, "%d", opts->index);
     atomic_flag_test_and_set(&c->opened);
     pyrt_gate_init(&c->gate);
-    if (!opts->paced)
-        pyrt_gate_open(&c->gate);
     pyrt_ending_prepare(&c->ending);
     pyrt_aborting_prepare();
     rc = pyrt_command_new(&c->command, opts->python, opts->program, err);
@@ -268,7 +298,10 @@ int pyrt_start(struct pyrt_context **out, const struct pyrt_opts *opts, struct e
         free(c);
         return rc;
     }
-    rc = pyrt_thread_start(&c->thread, thread_main, c, err);
+    if (!opts->paced) {
+        let_begin(c);
+        rc = start_thread(c, err);
+    }
     if (rc < 0) {
         pyrt_command_free(&c->command);
         free(c);
@@ -278,12 +311,19 @@ int pyrt_start(struct pyrt_context **out, const struct pyrt_opts *opts, struct e
     return 0;
 }
 
+/* ---- in turns ---- */
+
 static uint64_t runner_of(void *contexts, int i)
 {
     struct pyrt_context *const *c = contexts;
 
     return c[i] && c[i]->ending.way == PYRT_RUNS ? c[i]->runner : PYRT_NO_THREAD;
 }
+
+/* How many contexts for each processor are open before their turns come.  One has to be, so that a
+ * signal that is to end all finds one that has no handler; more would be in the way of the system's
+ * loader, which passes by all that is loaded whenever it opens a file. */
+#define OPENED_AHEAD 2
 
 /* Of many contexts the latest tell how many run. */
 static int most_looked_at(void)
@@ -318,21 +358,53 @@ static int unload_ended(struct pyrt_context **contexts, struct pyrt_result *resu
     return from;
 }
 
+/* The context's thread is not to be. */
+static void end_unopened(struct pyrt_context *c, int sig)
+{
+    if (sig) {
+        c->result = (struct pyrt_result){.started = 1, .status = 128 + sig, .sig = sig};
+        pyrt_fail(&c->result.error, EXTI_E_UNSUPPORTED,
+                  "signal %d has ended the program before it began", sig);
+    }
+    pyrt_ending_return(&c->ending);
+}
+
+static void begin_opening(struct pyrt_context **contexts, int from, int to)
+{
+    for (int i = from; i < to; i++) {
+        struct pyrt_context *c = contexts[i];
+
+        if (!c)
+            continue;
+        c->result.status = 1;
+        if (ends_all || start_thread(c, &c->result.error) < 0)
+            end_unopened(c, ends_all);
+    }
+}
+
+static void await_opening(struct pyrt_context **contexts, int from, int to)
+{
+    for (int i = from; i < to; i++)
+        if (contexts[i] && contexts[i]->has_thread)
+            pyrt_gate_await(&contexts[i]->gate);
+}
+
 void pyrt_go(struct pyrt_context **contexts, struct pyrt_result *results, int count)
 {
     const int processors = pyrt_processors(), most = most_looked_at();
-    int ended = 0;
+    int opened = 0, ended = 0;
 
-    for (int i = 0; i < count; i++)
-        if (contexts[i])
-            pyrt_gate_await(&contexts[i]->gate);
     for (int i = 0; i < count; i++) {
-        const int first = i > most ? i - most : 0;
+        const int first = i > most ? i - most : 0, ahead = i + OPENED_AHEAD * processors,
+                  open = ahead < count ? ahead + 1 : count;
 
-        if (i >= processors)
+        begin_opening(contexts, opened, open);
+        if (i >= processors && contexts[i] && contexts[i]->has_thread)
             pyrt_pace_await(runner_of, (void *)(contexts + first), i - first, processors);
+        await_opening(contexts, opened, open);
+        opened = open;
         if (contexts[i])
-            pyrt_gate_open(&contexts[i]->gate);
+            let_begin(contexts[i]);
         if (results)
             ended = unload_ended(contexts, results, ended, i);
     }
@@ -359,7 +431,8 @@ void pyrt_join(struct pyrt_context *c, struct pyrt_result *out)
         pthread_detach(c->thread);
         *out = exited(c);
     } else {
-        pthread_join(c->thread, NULL);
+        if (c->has_thread)
+            pthread_join(c->thread, NULL);
         *out = c->result;
     }
 }

@@ -70,7 +70,7 @@ struct pyrt_opts {
     size_t rule_count;
     const char *const *quirk_files;
     size_t quirk_file_count;
-    int paced; /* the program waits for pyrt_go */
+    int paced; /* pyrt_go opens the context and lets the program begin */
     int prove; /* prove isolation between the end of the program and finalisation */
     /* Called on the context's thread if the context cannot have a directory of its own; or NULL. */
     void (*shares_directory)(const struct exti_error *why);
@@ -93,11 +93,12 @@ int pyrt_start(struct pyrt_context **out, const struct pyrt_opts *opts, struct e
 /* Whether it pays to unload contexts whose programs have ended while so many others run: all that
  * is loaded is looked at whenever a library is opened. */
 int pyrt_unloads(int count);
-/* Lets the programs of `count` contexts run that were started as paced; some may be NULL.  They
- * begin once all contexts are open, so that a signal reaches each, and then as processors are free,
- * or after some time.  Returns when the last has begun; the contexts then stay mapped when they are
- * closed, as the process is about to end.  If `results` is not NULL, those that have ended by then
- * have been joined, each into its result, and closed, and are NULL. */
+/* Opens `count` contexts that were started as paced, some of which may be NULL, and lets their
+ * programs run.  They begin as processors are free, or after some time, and are opened a few ahead.
+ * A signal that ends one whose turn has not come ends those that are not open yet: they do not
+ * start, and their results say `started`.  Returns when the last has begun; the contexts then stay
+ * mapped when they are closed, as the process is about to end.  If `results` is not NULL, those
+ * that have ended by then have been joined, each into its result, and closed, and are NULL. */
 void pyrt_go(struct pyrt_context **contexts, struct pyrt_result *results, int count);
 /* Waits for the end of the program.  Call it once. */
 void pyrt_join(struct pyrt_context *c, struct pyrt_result *out);
