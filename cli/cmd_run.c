@@ -149,24 +149,25 @@ static int make_scratch(struct session *s, struct exti_error *err)
     return rc < 0 ? rc : pyrt_importable_write(&s->importable, pyrt_scratch_path(s->scratch), err);
 }
 
-/* By absolute paths: programs may share the process's current directory, and change it before later
- * contexts are opened. */
+/* Contexts' directories, by absolute paths: programs may share the process's current directory, and
+ * change it before later contexts are opened.  Links are left to the library, which asks whose they
+ * are. */
 static int name_dirs(struct session *s, int contexts, const char *base)
 {
-    char *real = realpath(base, NULL);
+    char *here = *base == '/' ? cli_copy_text("") : getcwd(NULL, 0);
     int status = CLI_OK;
 
-    if (real == NULL)
+    if (here == NULL)
         return cli_fail(base, "%s", strerror(errno));
     for (int i = 0; i < contexts && status == CLI_OK; i++) {
-        size_t room = strlen(real) + 16;
+        size_t room = strlen(here) + strlen(base) + 17;
         s->dirs[i] = cli_alloc(room);
         if (s->dirs[i] == NULL)
             status = cli_fail(NULL, "out of memory");
         else
-            snprintf(s->dirs[i], room, "%s/%d", real, i);
+            snprintf(s->dirs[i], room, "%s%s%s/%d", here, *here ? "/" : "", base, i);
     }
-    free(real);
+    free(here);
     return status;
 }
 

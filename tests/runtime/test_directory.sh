@@ -124,3 +124,11 @@ the context's threads cannot have a directory of their own (unshare): Operation 
 [ "$(cat err)" = "$said" ] && ok a_refusal_is_noted_once || not_ok a_refusal_is_noted_once "$(cat err)"
 check one_context_has_it_alone 0 timeout 100 ./without_unshare $run --python $system shared.py "$tmp"
 [ -s err ] && not_ok of_which_nothing_is_noted "$(cat err)" || ok of_which_nothing_is_noted
+
+# Contexts that are opened after another has moved all of them keep to the directory that was meant.
+mkdir elsewhere
+echo 'import os; os.chdir("/")' >leaves.py
+check later_contexts_keep_to_a_relative_directory 0 timeout 300 taskset -c 0 "$PWD/without_unshare" $run \
+    --python $system --contexts 12 --dir elsewhere "$tmp/leaves.py"
+[ "$(find elsewhere -maxdepth 1 -mindepth 1 | wc -l)" = 12 ] && ok all_copies_are_there ||
+    not_ok all_copies_are_there "$(ls elsewhere /)"
