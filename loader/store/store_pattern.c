@@ -18,6 +18,10 @@
 /* How many plans tell whether there is a pattern. */
 #define PLANS 2
 
+/* What is known outlives the stores, for those that come after them, if it has at most so many
+ * bytes: a program may go on for long, and load files that it has just made. */
+#define MOST_KEPT ((size_t)16 << 20)
+
 /* What is known of one file's copies in contexts of one kind. */
 struct known {
     struct exti_buf key;
@@ -33,6 +37,7 @@ static struct {
     atomic_size_t takers;   /* holders to whom spare files may go */
     uint64_t numbers;       /* given to patterns so far */
     void *tree;             /* of tsearch(3): struct known, by key */
+    size_t bytes;           /* of keys and patterns in it */
     _Atomic(pid_t) process; /* that has had the lock last */
 } patterns = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
@@ -95,8 +100,10 @@ void exti__patterns_release(const struct exti_store *s)
     if (--patterns.holders || !lock_patterns())
         return;
     /* Unless somebody has come since. */
-    if (!patterns.holders)
+    if (!patterns.holders && patterns.bytes > MOST_KEPT) {
         exti__tree_free(&patterns.tree, by_key, free_known);
+        patterns.bytes = 0;
+    }
     pthread_mutex_unlock(&patterns.lock);
 }
 
@@ -183,6 +190,7 @@ static struct known *get_known(struct exti_buf *key)
         exti__free(k);
         return NULL;
     }
+    patterns.bytes += sizeof *k + key->n;
     *key = (struct exti_buf){.n = 0};
     return k;
 }
@@ -317,6 +325,7 @@ bool exti__pattern_use(struct exti_store *s, const struct exti_copy_request *r,
 static void compare(struct known *k, struct exti_pattern *p)
 {
     if (k->state == UNPLANNED) {
+        patterns.bytes += p->byte_count;
         k->pattern = *p;
         *p = (struct exti_pattern){.size = 0};
         k->state = PLANNED_ONCE;

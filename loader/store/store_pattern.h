@@ -9,7 +9,8 @@
 #include "loader/rewrite/rewrite.h"
 #include "loader/store/store_needs.h"
 
-/* What is known lives while a store holds it: from its opening to its end. */
+/* What is known lives while a store holds it, from its opening to its end, and after that for the
+ * process's next ones, unless it takes much memory. */
 void exti__patterns_hold(const struct exti_store *s);
 void exti__patterns_release(const struct exti_store *s);
 

@@ -36,6 +36,7 @@ struct exit_handler {
  * loader's, which calls run_for_libc. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct exit_handler *newest;
+static size_t without_library; /* how many of the list the C library does not run as it unloads */
 /* In a child that copies have forked: whose it is.  The others are as their threads left them. */
 static const struct exti_ctx *forked_by;
 
@@ -53,6 +54,7 @@ static void unlink_handler(struct exit_handler *h)
         newest = h->older;
     if (h->older)
         h->older->newer = h->newer;
+    without_library -= h->kind != AT_EXIT;
     h->taken = true;
 }
 
@@ -205,6 +207,7 @@ static void add_handler(struct exit_handler *h)
     if (newest)
         newest->newer = h;
     newest = h;
+    without_library += h->kind != AT_EXIT;
     exti__fork_unlock(&lock);
 }
 
@@ -255,6 +258,18 @@ int exti__at_quick_exit(const struct exti_module *m, void (*function)(void))
 
 /* ---- unloading ---- */
 
+/* C++ registers a destructor for each static object, so a context has thousands of handlers, and
+ * hardly ever one of these. */
+static bool has_without_library(void)
+{
+    bool has;
+
+    exti__fork_lock(&lock);
+    has = without_library > 0;
+    exti__fork_unlock(&lock);
+    return has;
+}
+
 static bool is_of_module(const struct exit_handler *h, const void *what)
 {
     const struct exti_module *m = what;
@@ -266,7 +281,7 @@ void exti__exit_handlers_unload(const struct exti_module *m)
 {
     struct exit_handler h;
 
-    while (take_handler(is_of_module, m, &h))
+    while (has_without_library() && take_handler(is_of_module, m, &h))
         if (h.kind == ON_EXIT)
             call_handler(&h, 0);
 }

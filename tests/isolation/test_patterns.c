@@ -20,6 +20,11 @@ static const char library[] =
 static const char user[] = "int dep_next(void); int next(void); int next(void) "
                            "{ return 10 * dep_next(); }";
 
+/* 95 bytes, a number follows. */
+#define NAME                                                                                       \
+    "a_name_that_is_long_so_that_many_of_them_take_as_many_bytes_as_patterns_may_have_between_"    \
+    "two_c"
+
 static void build(void)
 {
     iso_build(library, "libdep.so", "-Wl,-soname,libdep.so");
@@ -105,6 +110,46 @@ ISO_CASE(from_the_third_context_on_copies_are_made_by_pattern)
 }
 
 /* The entry that the manifest gets is the one that a plan would have given. */
+ISO_CASE(contexts_one_after_the_other_have_patterns_too)
+{
+    struct exti_ctx *ctx;
+
+    build();
+    for (int i = 0; i < 2; i++) {
+        ctx = iso_open(i ? "b" : "a");
+        want(!uses_pattern(ctx, mod(), false));
+        iso_load(ctx, mod());
+        iso_close_ctx(ctx);
+    }
+    ctx = iso_open("c");
+    want(uses_pattern(ctx, mod(), false));
+    want_int(call_int(iso_load(ctx, mod()), "next"), 10);
+    iso_prove_clean(ctx, 3);
+    iso_dir_clean(exti_ctx_dir(ctx));
+    iso_close_ctx(ctx);
+}
+
+/* The names of a copy's symbols are its own. */
+ISO_CASE(patterns_that_take_much_memory_end_with_the_last_context)
+{
+    const char *const large = "__asm__(\".altmacro\\n\"\n"
+                              "\".macro name\\n.globl " NAME "\\\\@\\n" NAME "\\\\@:\\n.endm\\n\"\n"
+                              "\".rept 180000\\nname\\n.endr\");";
+    struct exti_ctx *ctx;
+
+    build();
+    iso_build(large, "large.so", "-Wl,-soname,large.so");
+    for (int i = 0; i < 2; i++) {
+        ctx = iso_open(i ? "b" : "a");
+        iso_load(ctx, mod());
+        iso_load(ctx, in_tmp("large.so"));
+        iso_close_ctx(ctx);
+    }
+    ctx = iso_open("c");
+    want(!uses_pattern(ctx, mod(), false));
+    iso_close_ctx(ctx);
+}
+
 ISO_CASE(such_a_context_can_be_opened_again)
 {
     const struct planners p = plan_two();
@@ -352,10 +397,6 @@ ISO_CASE(contexts_of_another_kind_plan_their_own)
     want(!uses_pattern(c, mod(), true));
     want(uses_pattern(c, mod(), false));
     close_all(&p, c);
-    /* With the last context the patterns are gone. */
-    c = iso_open("d");
-    want(!uses_pattern(c, mod(), false));
-    iso_close_ctx(c);
 }
 
 ISO_CASE(what_has_changed_is_planned)
@@ -462,6 +503,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(from_the_third_context_on_copies_are_made_by_pattern),
+        cmocka_unit_test(contexts_one_after_the_other_have_patterns_too),
+        cmocka_unit_test(patterns_that_take_much_memory_end_with_the_last_context),
         cmocka_unit_test(such_a_context_can_be_opened_again),
         cmocka_unit_test(names_that_begin_alike_mislead_nobody),
         cmocka_unit_test(contexts_of_another_kind_plan_their_own),
