@@ -122,7 +122,7 @@ ISO_CASE(frames_stay)
     struct exti_ctx *ctx = iso_open("a");
     struct exti_module *m;
 
-    iso_build(many, "frames.so", FLAGS "-fno-asynchronous-unwind-tables");
+    iso_build(many, "frames.so", FLAGS "-fno-unwind-tables -fno-asynchronous-unwind-tables");
     m = iso_load(ctx, in_tmp("frames.so"));
     want_int(size_of(exti_module_copy(m), ".debug_info"), -1);
     want(size_of(exti_module_copy(m), ".debug_frame") > 0);
