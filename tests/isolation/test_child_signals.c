@@ -56,7 +56,7 @@ static const char source[] =
 struct sender {
     struct exti_ctx *ctx;
     int (*set)(int sig, int on), (*fork)(void), (*wait)(void), (*churn)(void);
-    int (*send)(int sig), (*stop)(int sig), (*reap)(int n);
+    int (*send)(int sig), (*stop_child)(int sig), (*reap)(int n);
     volatile sig_atomic_t *handled;
 };
 
@@ -86,7 +86,7 @@ static struct sender open_sender(void)
     *(void **)&s.wait = iso_sym(m, "t_wait");
     *(void **)&s.churn = iso_sym(m, "t_churn");
     *(void **)&s.send = iso_sym(m, "t_send");
-    *(void **)&s.stop = iso_sym(m, "t_stop");
+    *(void **)&s.stop_child = iso_sym(m, "t_stop");
     *(void **)&s.reap = iso_sym(m, "t_reap");
     *(void **)&s.handled = iso_sym(m, "handled");
     return s;
@@ -218,7 +218,7 @@ static void *stop_often(void *arg)
     struct sender *s = arg;
 
     for (int i = 0; i < 20; i++)
-        want_int(s->stop(SIGUSR1), 1);
+        want_int(s->stop_child(SIGUSR1), 1);
     return NULL;
 }
 
