@@ -83,14 +83,11 @@ static void wait_for_end(int alive, int program)
  * readers of the program's output see its end. */
 static void run_helper(const char *path, int alive, int gone)
 {
-    static const int ignored[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGPIPE};
     const int program = pyrt_process_open(getppid()); /* which waits for this process */
 
     setsid();
     if (fork() != 0)
         _exit(0);
-    for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++)
-        signal(ignored[i], SIG_IGN);
     close_all_but((const int[]){alive, gone, program});
     if (chdir("/") != 0)
         _exit(1);
@@ -195,30 +192,42 @@ static void free_scratch(struct pyrt_scratch *s)
     free(s);
 }
 
-int pyrt_scratch_new(struct pyrt_scratch **out, struct exti_error *err)
+static int make_scratch(struct pyrt_scratch *s, struct exti_error *err)
 {
-    struct pyrt_scratch *s = calloc(1, sizeof *s);
     const char *tmp = getenv("TMPDIR");
     int error;
 
-    if (!s)
-        return pyrt_fail(err, EXTI_E_NOMEM, "out of memory");
     tmp = tmp && *tmp ? tmp : "/tmp";
     error = make_dirs(s, tmp);
-    if (error) {
-        free_scratch(s);
+    if (error)
         return pyrt_fail_os(err, error, tmp,
                             "cannot create a private directory in it (TMPDIR names another place)");
-    }
     error = start_helper(s);
-    if (error) {
-        rmdir(s->path);
-        rmdir(s->root);
+    if (!error)
+        return 0;
+    rmdir(s->path);
+    rmdir(s->root);
+    return pyrt_fail_os(err, error, "", "cannot start the helper that removes temporary files");
+}
+
+/* A signal that ends the process waits until there is the helper, which never gets one. */
+int pyrt_scratch_new(struct pyrt_scratch **out, struct exti_error *err)
+{
+    struct pyrt_scratch *s = calloc(1, sizeof *s);
+    sigset_t all, before;
+    int rc;
+
+    if (!s)
+        return pyrt_fail(err, EXTI_E_NOMEM, "out of memory");
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &before);
+    rc = make_scratch(s, err);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (rc < 0)
         free_scratch(s);
-        return pyrt_fail_os(err, error, "", "cannot start the helper that removes temporary files");
-    }
-    *out = s;
-    return 0;
+    else
+        *out = s;
+    return rc;
 }
 
 const char *pyrt_scratch_path(const struct pyrt_scratch *s)

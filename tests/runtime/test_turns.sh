@@ -77,6 +77,24 @@ print(p.wait(120))' $delay $run --python $system --contexts $many stays.py runs 
 done
 [ "$early" = ' -2 -2 -2 -2 -2 -2 -2 -2' ] && ok an_early_interrupt_ends_all || not_ok an_early_interrupt_ends_all "$early"
 
+# As soon as there is a private directory, for which a helper is just being started.
+cat >interrupts.py <<'PY'
+import os, signal, subprocess, sys, time
+for _ in range(30):
+    p = subprocess.Popen(sys.argv[1:], preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler))
+    before = set(os.listdir("."))
+    while set(os.listdir(".")) <= before:
+        assert p.poll() is None
+    p.send_signal(signal.SIGINT)
+    print("ok" if p.wait(120) == -signal.SIGINT else "status", p.returncode)
+PY
+mkdir made
+check interrupts_as_the_directory_is_made 0 env --chdir=made TMPDIR="$tmp/made" $system "$tmp/interrupts.py" \
+    $run --python $system -c 'import time; time.sleep(100)'
+end=$((SECONDS + 60))
+while [ -n "$(ls made)" ] && [ $SECONDS -lt $end ]; do sleep 0.1; done
+[ -z "$(ls made)" ] && ok no_directory_stays || not_ok no_directory_stays "$(ls made)"
+
 ended TERM runs 600
 has_status a_signal_without_handler_ends_all 143
 few_have_begun a_signal_without_handler_ends_those_that_are_not_open
