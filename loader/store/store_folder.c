@@ -150,7 +150,11 @@ int exti__store_write_name(const struct exti_store *s, const struct exti_lock *l
                            struct exti_error *err)
 {
     char line[EXTI_NAME_MAX + 2];
+    int rc;
 
     snprintf(line, sizeof line, "%s\n", s->manifest.name);
-    return exti__fs_lock_note(lock, line, !s->one_shot, err);
+    rc = exti__fs_lock_note(lock, line, !s->one_shot, err);
+    if (rc)
+        exti__error_file(err, s->dir);
+    return rc;
 }

@@ -46,6 +46,11 @@ rc=$?
 check limit_on_file_size_is_reported 1 'File too large'
 run copy "$module" ctx
 check limit_on_file_size_leaves_no_bad_folder 0
+rm -rf ctx
+said=$(ulimit -f 0; "$EXTISOLATE" copy "$module" ctx 2>&1 >/dev/null </dev/null)
+rc=$?
+[ $rc = 1 ] && grep -q '/ctx: cannot write the lock file: File too large' <<<"$said"
+say $? a_lock_file_that_cannot_be_written_is_named "status $rc: $said"
 
 # ---- symbolic links ----
 x copy "$module" real >out 2>err
