@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/mman.h>
 
 /* What its first bytes are while it is kept. */
@@ -16,6 +17,12 @@ struct kept {
 #define LEAST ((size_t)256 << 10)
 #define LARGEST ((size_t)1 << 20)
 #define MOST ((size_t)32 << 20)
+
+/* Of x86-64, and of arm64 with pages of 4 KB.  All of it is there from its first use on, so a heap
+ * takes up to 1 MB more than it needs.  A large heap may, and all while they are few. */
+#define HUGE_PAGE ((size_t)2 << 20)
+#define FEW ((size_t)32 << 20)
+#define LARGE_HEAP ((size_t)16 << 20)
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct kept *oldest, **newest = &oldest; /* where the next one comes */
@@ -53,6 +60,17 @@ static struct kept *find_kept(size_t size)
     return *link ? take_from(link) : NULL;
 }
 
+/* The lock is held. */
+static void keep(void *arena, size_t size)
+{
+    struct kept *k = arena;
+
+    *k = (struct kept){NULL, size};
+    *newest = k;
+    newest = &k->next;
+    kept_bytes += size;
+}
+
 /* Unmaps the oldest until no more than `most` bytes are kept. */
 static void drop(size_t most)
 {
@@ -78,23 +96,58 @@ static void *map(size_t size)
     return at == MAP_FAILED ? NULL : at;
 }
 
+/* Maps it at an address that is a multiple of its size, and asks for one page for all of it.  Where
+ * the system has none it is made of small ones. */
+static char *map_huge_page(void)
+{
+    char *at = map(2 * HUGE_PAGE), *page;
+
+    if (!at)
+        return NULL;
+    page = at + (HUGE_PAGE - (uintptr_t)at % HUGE_PAGE) % HUGE_PAGE;
+    if (page > at)
+        munmap(at, (size_t)(page - at));
+    if (page < at + HUGE_PAGE)
+        munmap(page + HUGE_PAGE, (size_t)(at + HUGE_PAGE - page));
+#ifdef MADV_HUGEPAGE
+    madvise(page, HUGE_PAGE, MADV_HUGEPAGE);
+#endif
+    return page;
+}
+
+/* Makes arenas of a huge page, and keeps those after the first. */
+static void *cut_huge_page(size_t size)
+{
+    char *page = map_huge_page();
+
+    if (!page)
+        return NULL;
+    pthread_mutex_lock(&lock);
+    for (size_t at = size; at < HUGE_PAGE; at += size)
+        keep(page + at, size);
+    pthread_mutex_unlock(&lock);
+    return page;
+}
+
 static bool is_arena(size_t size)
 {
     return size >= LEAST && size <= LARGEST;
 }
 
-void *pyrt_arena_take(size_t size)
+void *pyrt_arena_take(size_t size, size_t has)
 {
     void *at = NULL;
+    bool huge = false;
 
     if (is_arena(size)) {
         pthread_mutex_lock(&lock);
         at = find_kept(size);
         used_bytes += size;
+        huge = HUGE_PAGE % size == 0 && (used_bytes <= FEW || has >= LARGE_HEAP);
         pthread_mutex_unlock(&lock);
     }
     if (!at)
-        at = map(size);
+        at = huge ? cut_huge_page(size) : map(size);
     if (!at) {
         drop(0);
         at = map(size);
@@ -109,17 +162,12 @@ void *pyrt_arena_take(size_t size)
 
 void pyrt_arena_give(void *arena, size_t size)
 {
-    struct kept *k = arena;
-
     if (!is_arena(size)) {
         munmap(arena, size);
         return;
     }
     pthread_mutex_lock(&lock);
-    *k = (struct kept){NULL, size};
-    *newest = k;
-    newest = &k->next;
-    kept_bytes += size;
+    keep(arena, size);
     used_bytes -= size;
     pthread_mutex_unlock(&lock);
     drop(MOST);

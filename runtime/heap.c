@@ -217,7 +217,7 @@ static void *heap_realloc(void *h, void *at, size_t size)
 
 static void *arena_alloc(void *h, size_t size)
 {
-    return track_block(h, pyrt_arena_take(size), size);
+    return track_block(h, pyrt_arena_take(size, pyrt_heap_bytes(h)), size);
 }
 
 static void arena_free(void *h, void *at, size_t size)
