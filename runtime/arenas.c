@@ -27,15 +27,23 @@ struct kept {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct kept *oldest, **newest = &oldest; /* where the next one comes */
 static size_t kept_bytes, used_bytes;
+static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
+static int fork_error;
 
-void pyrt_arenas_lock(void)
+static void lock_arenas(void)
 {
     pthread_mutex_lock(&lock);
 }
 
-void pyrt_arenas_unlock(void)
+static void unlock_arenas(void)
 {
     pthread_mutex_unlock(&lock);
+}
+
+/* A lock that another thread holds at a fork would stay locked in the child. */
+static void register_fork_handlers(void)
+{
+    fork_error = pthread_atfork(lock_arenas, unlock_arenas, unlock_arenas);
 }
 
 /* Takes it out of the list.  The lock is held. */
@@ -139,6 +147,9 @@ void *pyrt_arena_take(size_t size, size_t has)
     void *at = NULL;
     bool huge = false;
 
+    pthread_once(&fork_once, register_fork_handlers);
+    if (fork_error)
+        return NULL;
     if (is_arena(size)) {
         pthread_mutex_lock(&lock);
         at = find_kept(size);

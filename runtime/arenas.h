@@ -13,8 +13,4 @@ void *pyrt_arena_take(size_t size, size_t has);
 /* Keeps it for later, if not more is kept than used, and no more than 32 MB. */
 void pyrt_arena_give(void *arena, size_t size);
 
-/* Around fork: a lock that another thread holds then would stay locked in the child. */
-void pyrt_arenas_lock(void);
-void pyrt_arenas_unlock(void);
-
 #endif

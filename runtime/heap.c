@@ -40,12 +40,10 @@ static void lock_all(void)
     pthread_mutex_lock(&heaps_lock);
     for (struct pyrt_heap *h = heaps; h; h = h->next)
         pthread_mutex_lock(&h->lock);
-    pyrt_arenas_lock();
 }
 
 static void unlock_all(void)
 {
-    pyrt_arenas_unlock();
     for (struct pyrt_heap *h = heaps; h; h = h->next)
         pthread_mutex_unlock(&h->lock);
     pthread_mutex_unlock(&heaps_lock);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/arenas.h"
 #include "runtime/fail.h"
 #include "runtime/initconfig.h"
 #include "runtime/process.h"
@@ -58,14 +59,30 @@ static int preinitialise(const struct pyrt_api *py, const struct pyrt_startup *h
     return 0;
 }
 
+/* Contexts that are kept are so few that each may have huge pages, however small it is. */
+static void *take_arena(void *unused, size_t size)
+{
+    (void)unused;
+    return pyrt_arena_take(size, SIZE_MAX);
+}
+
+static void give_arena(void *unused, void *arena, size_t size)
+{
+    (void)unused;
+    pyrt_arena_give(arena, size);
+}
+
 static int give_memory(struct pyrt_heap **heap, const struct pyrt_api *py,
                        const struct pyrt_startup *how, struct exti_error *err)
 {
+    const struct pyrt_arenas arenas = {NULL, take_arena, give_arena};
     int rc;
 
     /* Code that stays mapped goes on using its memory, so the heap would never be freed. */
-    if (how->keep)
+    if (how->keep) {
+        py->PyObject_SetArenaAllocator(&arenas);
         return 0;
+    }
     rc = pyrt_heap_new(heap, err);
     if (rc == 0)
         pyrt_heap_install(*heap, py);
