@@ -130,6 +130,7 @@ static void *cut_huge_page(size_t size)
 
     if (!page)
         return NULL;
+    *page = 0; /* the kernel clears it here, where nobody waits for the lock */
     pthread_mutex_lock(&lock);
     for (size_t at = size; at < HUGE_PAGE; at += size)
         keep(page + at, size);
