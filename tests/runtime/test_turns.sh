@@ -77,7 +77,8 @@ print(p.wait(120))' $delay $run --python $system --contexts $many stays.py runs 
 done
 [ "$early" = ' -2 -2 -2 -2 -2 -2 -2 -2' ] && ok an_early_interrupt_ends_all || not_ok an_early_interrupt_ends_all "$early"
 
-# As soon as there is a private directory, for which a helper is just being started.
+# As soon as there is a private directory, for which a helper is just being started.  On a busy machine it may come as
+# late as CPython imports site, which fails then, as that of python3 does.
 cat >interrupts.py <<'PY'
 import os, signal, subprocess, sys, time
 for _ in range(30):
@@ -86,7 +87,7 @@ for _ in range(30):
     while set(os.listdir(".")) <= before:
         assert p.poll() is None
     p.send_signal(signal.SIGINT)
-    print("ok" if p.wait(120) == -signal.SIGINT else "status", p.returncode)
+    print("ok" if p.wait(120) in (-signal.SIGINT, 1) else "status", p.returncode)
 PY
 mkdir made
 check interrupts_as_the_directory_is_made 0 env --chdir=made TMPDIR="$tmp/made" $system "$tmp/interrupts.py" \
