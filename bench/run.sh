@@ -1,9 +1,10 @@
 #!/bin/bash
 # Measures the claims about the speed and memory of extisolate.  `make bench` builds and runs this.
 #
-#   bench/run.sh [--json] [--quick] [copy|cli|parallel|memory|macho|pe|tree|embed|calls|links|pools]
+#   bench/run.sh [--json] [--quick] [copy|cli|parallel|memory|macho|pe|tree|embed|calls|links|contexts|pools]
 #
-# The section `pools` has two tables of its own, in Markdown; with --json it is left out.
+# The sections `contexts` and `pools` have tables of their own, in Markdown; with --json they are left out.
+# bench/plot_contexts.py draws what the first leaves in bench/contexts.json of the build folder.
 #
 # BUILD or EXTI_BUILD names the build folder, by default build/.  Files are written to TMPDIR, or if
 # that is not set to the build folder, which is more often on a disk than /tmp.  Exit status: 0 if
@@ -48,7 +49,7 @@ trap 'rm -rf "$BENCH_DIR" "$BENCH_MEMORY"' EXIT
 if [ "$(df --output=avail -k /dev/shm 2>/dev/null | tail -n 1)" -gt 4000000 ]; then
     BENCH_MEMORY=$(mktemp -d /dev/shm/bench-XXXXXX)
 fi
-BENCH_PROGRAM=$build/extisolate
+BENCH_PROGRAM=$(realpath "$build/extisolate")
 export BENCH_PYTHON BENCH_EXTENSION BENCH_API BENCH_DIR BENCH_MEMORY BENCH_PROGRAM
 
 $cc -O2 -shared -fPIC -o "$BENCH_DIR/calls.so" bench/calls/calls.c
@@ -121,41 +122,60 @@ $cc -std=c11 -O2 -Wall -Wextra -iquote . -I include -D_POSIX_C_SOURCE=200809L -D
     "$build/libextisolate.a" \
     $(pkg-config --cflags --libs libelf jansson nettle) -ldl -lpthread -lm
 
+# What runs several CPythons besides: programs that are linked to the library, and newer CPythons where they can be had.
+others()
+{
+    # shellcheck disable=SC2046
+    $cc -O2 $("$BENCH_PYTHON" -c 'import sysconfig; print("-I" + sysconfig.get_path("include"))') \
+        -o "$build/bench/python" bench/plain/python.c "$BENCH_API"
+    $cc -O2 -o "$build/bench/dlmopen" bench/plain/dlmopen.c -ldl -lpthread
+    local root=$PWD
+    # shellcheck source=tests/support/newer.bash
+    . tests/support/newer.bash
+    BENCH_NEWER=$(newer_pythons | head -n 1)
+    BENCH_PLAIN=$(realpath "$build/bench/python") BENCH_DLMOPEN=$(realpath "$build/bench/dlmopen")
+    export BENCH_NEWER BENCH_PLAIN BENCH_DLMOPEN
+}
+
 # Pools of interpreters, threads and processes, by an environment with the package and those of
 # Debian's CPython, and by newer CPythons where they can be had.
 pools()
 {
-    local root=$PWD venv=$build/bench/venv packages=$build/bench/newer version
+    local venv=$build/bench/venv packages=$build/bench/newer version
     scripts/deps.sh pools
+    others
     /usr/bin/python3 -m venv --clear --system-site-packages "$venv"
     EXTISOLATE_BUILD=$(realpath "$build") "$venv/bin/python" -m pip install -q --no-deps \
         ./bindings/python
-    # shellcheck source=tests/support/newer.bash
-    . tests/support/newer.bash
-    BENCH_NEWER=$(newer_pythons | head -n 1)
     version=${BENCH_NEWER##*python}
     [ -z "$BENCH_NEWER" ] || [ -d "$packages" ] ||
         "$venv/bin/python" -m pip install -q --target "$packages" --python-version "$version" \
             --platform "manylinux_2_28_$(uname -m)" --platform "manylinux_2_27_$(uname -m)" \
             --only-binary :all: numpy 2>"$build/bench/newer.log" || echo "bench: no numpy for CPython $version" >&2
-    # shellcheck disable=SC2046
-    $cc -O2 $("$BENCH_PYTHON" -c 'import sysconfig; print("-I" + sysconfig.get_path("include"))') \
-        -o "$build/bench/python" bench/plain/python.c "$BENCH_API"
-    BENCH_NEWER_PACKAGES=$packages BENCH=$build/bench/bench BENCH_PLAIN=$(realpath "$build/bench/python")
-    export BENCH BENCH_NEWER BENCH_NEWER_PACKAGES BENCH_PLAIN
+    BENCH_NEWER_PACKAGES=$packages BENCH=$build/bench/bench
+    export BENCH BENCH_NEWER_PACKAGES
     "$venv/bin/python" bench/pools.py
     echo
     "$venv/bin/python" -m pip install -q rpyc 2>"$build/bench/rpyc.log" || echo 'bench: no rpyc' >&2
     "$venv/bin/python" bench/proxies.py
 }
 
+# Contexts, processes and others that run as many CPythons.
+contexts()
+{
+    others
+    "$BENCH_PYTHON" bench/contexts.py --json "$build/bench/contexts.json"
+}
+
 only=
 for a in ${args[@]+"${args[@]}"}; do [ "$a" = --json ] || only=$a; done
-if [ "$only" != pools ]; then
+if [ "$only" != pools ] && [ "$only" != contexts ]; then
     [ -n "${BENCH_QUICK:-}" ] || printf 'extension: %s\nfiles in: %s (%s)\n' "$BENCH_EXTENSION" \
         "$BENCH_DIR" "$(stat -f -c %T "$BENCH_DIR")" >&2
     "$build/bench/bench" ${args[@]+"${args[@]}"}
 fi
 case " ${args[*]-} " in
-*' pools '* | '  ') pools ;;
+*' contexts '*) contexts ;;
+*' pools '*) pools ;;
+'  ') contexts && echo && pools ;;
 esac
