@@ -59,7 +59,7 @@ static int preinitialise(const struct pyrt_api *py, const struct pyrt_startup *h
     return 0;
 }
 
-/* Contexts that are kept are so few that each may have huge pages, however small it is. */
+/* Contexts that are kept are few, or are proved: each may have huge pages, however small it is. */
 static void *take_arena(void *unused, size_t size)
 {
     (void)unused;
