@@ -1,10 +1,10 @@
 #!/bin/bash
 # Measures the claims about the speed and memory of extisolate.  `make bench` builds and runs this.
 #
-#   bench/run.sh [--json] [--quick] [copy|cli|parallel|memory|macho|pe|tree|embed|calls|links|contexts|pools]
+#   bench/run.sh [--json] [--quick] [copy|cli|parallel|memory|macho|pe|tree|embed|calls|links|contexts|servers|pools]
 #
-# The sections `contexts` and `pools` have tables of their own, in Markdown; with --json they are left out.
-# bench/plot_contexts.py draws what the first leaves in bench/contexts.json of the build folder.
+# The last three sections have tables of their own, in Markdown; with --json they are left out.
+# bench/plot_contexts.py draws what `contexts` leaves in bench/contexts.json of the build folder.
 #
 # BUILD or EXTI_BUILD names the build folder, by default build/.  Files are written to TMPDIR, or if
 # that is not set to the build folder, which is more often on a disk than /tmp.  Exit status: 0 if
@@ -167,15 +167,26 @@ contexts()
     "$BENCH_PYTHON" bench/contexts.py --json "$build/bench/contexts.json"
 }
 
+servers()
+{
+    scripts/deps.sh servers
+    others
+    "$BENCH_PYTHON" bench/servers.py
+}
+
 only=
 for a in ${args[@]+"${args[@]}"}; do [ "$a" = --json ] || only=$a; done
-if [ "$only" != pools ] && [ "$only" != contexts ]; then
+case "$only" in
+contexts | servers | pools) ;;
+*)
     [ -n "${BENCH_QUICK:-}" ] || printf 'extension: %s\nfiles in: %s (%s)\n' "$BENCH_EXTENSION" \
         "$BENCH_DIR" "$(stat -f -c %T "$BENCH_DIR")" >&2
     "$build/bench/bench" ${args[@]+"${args[@]}"}
-fi
+    ;;
+esac
 case " ${args[*]-} " in
 *' contexts '*) contexts ;;
+*' servers '*) servers ;;
 *' pools '*) pools ;;
-'  ') contexts && echo && pools ;;
+'  ') contexts && echo && servers && echo && pools ;;
 esac

@@ -1,6 +1,6 @@
 #!/bin/bash
 # Installs the missing Debian packages of the given sets: build, wheel, test, analyze, coverage, docs, corpus,
-# packages, demo, pools, arm64.
+# packages, demo, pools, servers, arm64.
 # Quick and silent if none is missing.  Without apt-get, or without the right to use it, names them
 # and fails; but the set packages is optional, since tests of missing packages are skipped, and so is what
 # this release does not have.
@@ -22,6 +22,7 @@ analyze='clang-tidy-LLVM cppcheck'
 coverage='gcovr jq'
 docs='python3-sphinx python3-myst-parser furo python3-dev python3-pip python3-setuptools'
 pools="$demo python3-joblib python3-sklearn python3-pip python3-venv"
+servers="$demo python3-fastapi python3-uvicorn python3-flask wrk"
 arm64='qemu-user-static gcc-aarch64-linux-gnu g++-aarch64-linux-gnu'
 corpus='python3-scipy python3-pandas python3-lxml python3-pil python3-matplotlib python3-cryptography
 python3-h5py python3-psycopg2 python3-zmq python3-gevent'
@@ -48,6 +49,7 @@ for set in "$@"; do
     wheel) wanted="$wanted $wheel" ;;
     demo) wanted="$wanted $demo" ;;
     pools) wanted="$wanted $pools" ;;
+    servers) wanted="$wanted $servers" ;;
     test) wanted="$wanted $test" ;;
     analyze) wanted="$wanted $analyze" ;;
     coverage) wanted="$wanted $coverage" ;;
@@ -55,7 +57,7 @@ for set in "$@"; do
     arm64) wanted="$wanted $arm64" ;;
     corpus) wanted="$wanted $corpus" ;;
     packages) optional="$optional $(packages)" ;;
-    *) echo "usage: $0 [build] [wheel] [test] [analyze] [coverage] [docs] [corpus] [packages] [demo] [pools] [arm64]" >&2; exit 2 ;;
+    *) echo "usage: $0 [build] [wheel] [test] [analyze] [coverage] [docs] [corpus] [packages] [demo] [pools] [servers] [arm64]" >&2; exit 2 ;;
     esac
 done
 
